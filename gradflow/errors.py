@@ -1,0 +1,77 @@
+"""Everything that a user can get wrong, as one tree.
+
+    GradflowError
+    |-- RequestError                  the request was wrong: exit code 2, one message, no traceback
+    |   |-- GateValueError            a gate value outside (0, 1), a gain that is not a number
+    |   |-- UnknownNameError          a cell, gate, state, norm, key or preset that does not exist
+    |   |-- ShapeError                wrong rank, width or length of a tensor
+    |   |-- DtypeError                a dtype that does not fit or that the device lacks
+    |   |-- SettingError              a setting with an impossible value, a TOML file that cannot be read
+    |   |-- CellLoadError             a user's cell: missing file, missing name, a call that fails
+    |   `-- RunFolderError            an output folder that cannot or must not be written, or read
+    `-- Interrupted                   stopped by the user: exit code 130, what was done is kept
+
+Every message gives the rule, the reason, what came and the cure, in one to three lines.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class GradflowError(Exception):
+    """Root of every error that gradflow raises on purpose."""
+
+
+class RequestError(GradflowError):
+    """The request was wrong; nothing was written."""
+
+
+class GateValueError(RequestError, ValueError):
+    """A gate cannot be held at the value asked for."""
+
+
+class UnknownNameError(RequestError, KeyError):
+    """A name that does not exist; the message offers the nearest one that does."""
+
+    def __str__(self) -> str:  # KeyError would show the message's repr
+        return str(self.args[0]) if self.args else ""
+
+
+class ShapeError(RequestError, ValueError):
+    """A tensor of the wrong rank, width or length."""
+
+
+class DtypeError(RequestError, TypeError):
+    """A dtype that does not fit its partner, or that the device cannot compute in."""
+
+
+class SettingError(RequestError, ValueError):
+    """A setting with an impossible value, or a settings file that cannot be read."""
+
+
+class CellLoadError(RequestError):
+    """A user's cell could not be loaded, called or understood."""
+
+
+class RunFolderError(RequestError, OSError):
+    """An output folder that cannot be written or read, or that holds another run."""
+
+
+class Interrupted(GradflowError):
+    """The user stopped the run; what was done so far is kept."""
+
+
+def nearest_name(name: str, known: Iterable[str]) -> str:
+    """Return a sentence that offers the known name closest to `name`, and lists them all.
+
+    >>> nearest_name("lsmt", ["lstm", "gru"])
+    "Did you mean 'lstm'? Known: gru, lstm."
+    >>> nearest_name("quux", ["lstm", "gru"])
+    'Known: gru, lstm.'
+    """
+    names = sorted(known)
+    close = difflib.get_close_matches(name, names, n=1)
+    listing = f"Known: {', '.join(names)}."
+    return f"Did you mean {close[0]!r}? {listing}" if close else listing

@@ -1,0 +1,234 @@
+"""What was measured, as frozen records: NumPy only, so that they load fast and draw anywhere.
+
+A record never computes and never draws. `to_json` gives strict JSON (a number that is not finite
+becomes `null`, and a field beside it says why); `from_json` reads the same document back.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+Json = dict[str, Any]
+
+
+def finite_or_none(value: float | None) -> float | None:
+    """Return `value`, or None where strict JSON has no number for it (nan, inf, None)."""
+    if value is None or not math.isfinite(value):
+        return None
+    return float(value)
+
+
+def finite_list(values: FloatArray) -> list[float | None]:
+    """Return the array as a list in which every number that is not finite is None."""
+    return [finite_or_none(float(value)) for value in values]
+
+
+def array_from_list(values: list[float | None], *, missing: float) -> FloatArray:
+    """Read a list of `finite_list` back; each None becomes `missing` (-inf for log norms)."""
+    return np.array([missing if value is None else value for value in values], dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Check:
+    """One statement that a run tested: what, whether it held, and the number that shows it."""
+
+    name: str
+    passed: bool
+    detail: str
+
+    def to_json(self) -> Json:
+        """Return the check as the contract's `{"name", "passed", "detail"}`."""
+        return {"name": self.name, "passed": self.passed, "detail": self.detail}
+
+
+@dataclass(frozen=True)
+class AutogradCheck:
+    """An independent reading of the same norm by torch.autograd, at a few steps.
+
+    `steps` are the T at which autograd's own numbers are normal; `max_relative_error` is the
+    largest |gradflow/autograd - 1| over them, None where no such T exists. `subject` names the
+    module that autograd differentiated.
+    """
+
+    steps: tuple[int, ...]
+    max_relative_error: float | None
+    tolerance: float
+    subject: str
+
+    def to_json(self) -> Json:
+        """Return the check as the contract's `autograd` object."""
+        return {
+            "steps": list(self.steps),
+            "max_relative_error": finite_or_none(self.max_relative_error),
+            "tolerance": self.tolerance,
+            "subject": self.subject,
+        }
+
+
+@dataclass(frozen=True)
+class DecayCurve:
+    """log10 ||ds_T/ds_0|| over T, for one cell, gate value, candidate gain and path.
+
+    `steps` counts from 1. `log10_norm` is base 10, -inf where the norm is exactly zero (then
+    `first_zero_step` and `zero_reason` say from when and why) and nan where it is not a number.
+    `rate` and `trend_rate` are in nats per step, `half_life` in steps. A cell without a keep gate
+    has None for `gate_name`, `gate_value`, `trend_log10` and `trend_rate`.
+    """
+
+    cell: str
+    gate_name: str | None
+    gate_value: float | None
+    gate_min: float | None
+    gate_max: float | None
+    candidate_gain: float | None
+    state: str
+    path: str
+    norm: str
+    steps: IntArray
+    log10_norm: FloatArray
+    trend_log10: FloatArray | None
+    rate: float | None
+    trend_rate: float | None
+    half_life: float | None
+    first_zero_step: int | None = None
+    zero_reason: str | None = None
+    method: str = "dense"
+    autograd: AutogradCheck | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def factor_per_step(self) -> float | None:
+        """e^rate: what one step multiplies the norm by, in the long run."""
+        return None if self.rate is None else math.exp(self.rate)
+
+    @property
+    def departure(self) -> float | None:
+        """rate - trend_rate in nats per step: how far f^T (z^T) is from the truth."""
+        if self.rate is None or self.trend_rate is None:
+            return None
+        return self.rate - self.trend_rate
+
+    def to_json(self) -> Json:
+        """Return the curve as one entry of the contract's `results.curves`."""
+        return {
+            "cell": self.cell,
+            "gate_name": self.gate_name,
+            "gate_value": self.gate_value,
+            "gate_min": finite_or_none(self.gate_min),
+            "gate_max": finite_or_none(self.gate_max),
+            "candidate_gain": self.candidate_gain,
+            "state": self.state,
+            "path": self.path,
+            "norm": self.norm,
+            "method": self.method,
+            "steps": [int(step) for step in self.steps],
+            "log10_norm": finite_list(self.log10_norm),
+            "first_zero_step": self.first_zero_step,
+            "zero_reason": self.zero_reason,
+            "trend_log10": None if self.trend_log10 is None else finite_list(self.trend_log10),
+            "rate": finite_or_none(self.rate),
+            "factor_per_step": finite_or_none(self.factor_per_step),
+            "trend_rate": finite_or_none(self.trend_rate),
+            "departure": finite_or_none(self.departure),
+            "half_life": finite_or_none(self.half_life),
+            "autograd": None if self.autograd is None else self.autograd.to_json(),
+            "notes": list(self.notes),
+        }
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
+        """Read one entry of `results.curves` back."""
+        autograd = document["autograd"]
+        if autograd is not None:
+            autograd = AutogradCheck(**{**autograd, "steps": tuple(autograd["steps"])})
+        zero_from = document["first_zero_step"]
+        steps = np.array(document["steps"], dtype=np.int64)
+        log10_norm = array_from_list(document["log10_norm"], missing=math.nan)
+        if zero_from is not None:  # null means zero from that step on, "not a number" elsewhere
+            log10_norm[np.isnan(log10_norm) & (steps >= zero_from)] = -math.inf
+        trend = document["trend_log10"]
+        return cls(
+            **{key: document[key] for key in _PLAIN_CURVE_FIELDS},
+            steps=steps,
+            log10_norm=log10_norm,
+            trend_log10=None if trend is None else array_from_list(trend, missing=math.nan),
+            autograd=autograd,
+            notes=tuple(document["notes"]),
+        )
+
+
+_PLAIN_CURVE_FIELDS = (
+    "cell", "gate_name", "gate_value", "gate_min", "gate_max", "candidate_gain", "state", "path",
+    "norm", "rate", "trend_rate", "half_life", "first_zero_step", "zero_reason", "method",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Result:
+    """What every command returns: measurements, checks, settings and provenance.
+
+    `config` holds every setting that was in force, `environment` the provenance (both plain JSON).
+    """
+
+    command: ClassVar[str] = ""
+    # Set by `gradflow.present` when a result is first shown in a notebook, so that records
+    # never import anything that draws.
+    html_renderer: ClassVar[Callable[[Any], str] | None] = None
+
+    config: Json = field(default_factory=dict, kw_only=True)
+    environment: Json = field(default_factory=dict, kw_only=True)
+    checks: tuple[Check, ...] = field(default=(), kw_only=True)
+
+    @property
+    def passed(self) -> bool:
+        """True where every check held."""
+        return all(check.passed for check in self.checks)
+
+    def results_json(self) -> Json:
+        """Return the contract's `results` object; each kind of result fills its own."""
+        return {}
+
+    def to_json(self) -> Json:
+        """Return the whole strict-JSON document that a run folder stores."""
+        return {
+            "schema": f"gradflow/{self.command}/1",
+            "environment": self.environment,
+            "config": self.config,
+            "results": self.results_json(),
+            "checks": [check.to_json() for check in self.checks],
+        }
+
+    def _repr_html_(self) -> str | None:
+        renderer = type(self).html_renderer
+        return None if renderer is None else renderer(self)
+
+
+@dataclass(frozen=True)
+class DecayResult(Result):
+    """The curves of one `gradflow decay`."""
+
+    command: ClassVar[str] = "decay"
+
+    curves: tuple[DecayCurve, ...]
+
+    def results_json(self) -> Json:
+        """Return `{"curves": [...]}`."""
+        return {"curves": [curve.to_json() for curve in self.curves]}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
+        """Read a stored `gradflow/decay/1` document back."""
+        return cls(
+            curves=tuple(DecayCurve.from_json(entry) for entry in document["results"]["curves"]),
+            config=dict(document["config"]),
+            environment=dict(document["environment"]),
+            checks=tuple(Check(**entry) for entry in document["checks"]),
+        )
