@@ -1,0 +1,1 @@
+"""The tests mirror gradflow/; each docstring is a fact about the world."""
