@@ -1,0 +1,121 @@
+"""The GRU's step Jacobians in closed form, for both places of the reset gate."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import torch
+from torch import Tensor
+
+from gradflow.cells.base import DiagonalSteps, Linearization
+from gradflow.cells.shapes import Block, Part, StepJacobian
+
+# Below this many columns it is cheaper to multiply by all three matrices than to combine them.
+FEW_COLUMNS = 8
+
+
+class GRULinearization(Linearization):
+    """The coefficients of a GRU's step Jacobians, each (time, batch, hidden).
+
+    `keep` is z; `through_update` is (h - n) z'; `through_candidate` is (1 - z) sech^2; `reset` is
+    r; `through_reset` is r' times what r multiplied.
+    """
+
+    def __init__(
+        self,
+        recurrent: Tensor,
+        *,
+        keep: Part,
+        through_update: Part,
+        through_candidate: Part,
+        reset: Part,
+        through_reset: Part,
+    ) -> None:
+        self.keep: Tensor = keep
+        self.steps, batch, self._hidden = keep.shape
+        self._recurrent = recurrent
+        self._u_reset, self._u_update, self._u_candidate = recurrent.chunk(3, dim=-2)
+        self._keep, self._update, self._candidate, self._reset, self._through_reset = (
+            part.unsqueeze(-1)
+            for part in (keep, through_update, through_candidate, reset, through_reset)
+        )
+        self._combined = keep.new_empty(batch, self._hidden, self._hidden)
+
+    def push(self, t: int, tangent: Block, out: Tensor | None = None) -> Block:
+        """Return J_t @ tangent; a wide block is multiplied by one combined (H, H) matrix."""
+        if tangent.shape[-1] < FEW_COLUMNS:
+            product = self._push_columns(t, tangent)
+            return product if out is None else out.copy_(product)
+        product = torch.matmul(self._combine(t), tangent, out=out)
+        return product.addcmul_(self._keep[t], tangent)
+
+    def diagonal(self) -> DiagonalSteps | None:
+        """Return z where the recurrent weights are all zero."""
+        if torch.any(self._recurrent):
+            return None
+        return DiagonalSteps(keep=self.keep, readout={})
+
+    def dense(self, t: int) -> StepJacobian:
+        """Return J_t, (batch, hidden, hidden)."""
+        return self._combine(t) + torch.diag_embed(self.keep[t])
+
+    @abstractmethod
+    def _combine(self, t: int) -> Tensor:
+        """Return J_t less its diagonal of z, in a buffer that the next call writes again."""
+
+    @abstractmethod
+    def _push_columns(self, t: int, tangent: Block) -> Block:
+        """Return J_t @ tangent by products with the separate matrices."""
+
+
+class AfterLinearization(GRULinearization):
+    """Reset after the product: the three matrices add up, row by row."""
+
+    def _combine(self, t: int) -> Tensor:
+        combined = torch.mul(self._update[t], self._u_update, out=self._combined)
+        combined.addcmul_(self._candidate[t] * self._reset[t], self._u_candidate)
+        return combined.addcmul_(self._candidate[t] * self._through_reset[t], self._u_reset)
+
+    def _push_columns(self, t: int, tangent: Block) -> Block:
+        reset, update, candidate = torch.matmul(self._recurrent, tangent).chunk(3, dim=-2)
+        inner = self._reset[t] * candidate + self._through_reset[t] * reset
+        return self._keep[t] * tangent + self._update[t] * update + self._candidate[t] * inner
+
+    def pull(self, t: int, cotangent: Block) -> Block:
+        """Return J_t^T @ cotangent."""
+        to_candidate = self._candidate[t] * cotangent
+        to_gates = torch.cat(
+            [
+                self._through_reset[t] * to_candidate,
+                self._update[t] * cotangent,
+                self._reset[t] * to_candidate,
+            ],
+            dim=-2,
+        )
+        return self._keep[t] * cotangent + torch.matmul(self._recurrent.mT, to_gates)
+
+
+class BeforeLinearization(GRULinearization):
+    """Reset before the product: U_n multiplies what the reset gate left of the state."""
+
+    def _combine(self, t: int) -> Tensor:
+        inner = self._through_reset[t] * self._u_reset
+        inner.diagonal(dim1=-2, dim2=-1).add_(self._reset[t].squeeze(-1))
+        combined = torch.matmul(self._u_candidate, inner, out=self._combined)
+        return combined.mul_(self._candidate[t]).addcmul_(self._update[t], self._u_update)
+
+    def _push_columns(self, t: int, tangent: Block) -> Block:
+        gates = torch.matmul(self._recurrent[..., : 2 * self._hidden, :], tangent)
+        reset, update = gates.chunk(2, dim=-2)
+        inner = self._reset[t] * tangent + self._through_reset[t] * reset
+        candidate = torch.matmul(self._u_candidate, inner)
+        return self._keep[t] * tangent + self._update[t] * update + self._candidate[t] * candidate
+
+    def pull(self, t: int, cotangent: Block) -> Block:
+        """Return J_t^T @ cotangent."""
+        to_inner = torch.matmul(self._u_candidate.mT, self._candidate[t] * cotangent)
+        to_gates = torch.cat(
+            [self._through_reset[t] * to_inner, self._update[t] * cotangent], dim=-2
+        )
+        through_gates = torch.matmul(self._recurrent[..., : 2 * self._hidden, :].mT, to_gates)
+        return self._keep[t] * cotangent + self._reset[t] * to_inner + through_gates

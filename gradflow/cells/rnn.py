@@ -1,0 +1,127 @@
+"""The plain recurrent network of Elman (1990), with tanh or relu.
+
+    h_t = tanh(W_ih x_t + b_ih + W_hh h_{t-1} + b_hh)
+
+It has no gate: nothing but the recurrent matrix and the slope of tanh decides how a gradient
+fades, J_t = diag(1 - h_t^2) W_hh.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, cast, get_args
+
+import torch
+from torch import Tensor, nn
+
+from gradflow.cells.activations import tanh_slope
+from gradflow.cells.base import Cell, DiagonalSteps, Linearization, Step, affine
+from gradflow.cells.gates import Gate
+from gradflow.cells.shapes import Block, Drive, Part, State, StepJacobian
+from gradflow.cells.torch_weights import copy_weights, load_torch_cell, torch_options
+from gradflow.errors import UnknownNameError, nearest_name
+
+Nonlinearity = Literal["tanh", "relu"]
+
+
+class RNN(Cell):
+    """A plain RNN cell; parameters as in torch.nn.RNNCell.
+
+    Args:
+        input_size: width of x.
+        hidden_size: width of h.
+        nonlinearity: "tanh" or "relu".
+        bias, dtype, device: as in `Cell`.
+
+    >>> cell = RNN(3, 5)
+    >>> cell.step(torch.zeros(2, 3), cell.initial_state(2))["h"].shape
+    torch.Size([2, 5])
+    """
+
+    kind = "rnn"
+    row_order = (("candidate", "candidate"),)
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        *,
+        nonlinearity: Nonlinearity = "tanh",
+        bias: bool = True,
+        dtype: torch.dtype | None = None,
+        device: torch.device | str | None = None,
+    ) -> None:
+        if nonlinearity not in get_args(Nonlinearity):
+            known = nearest_name(nonlinearity, get_args(Nonlinearity))
+            raise UnknownNameError(f"nonlinearity {nonlinearity!r} does not exist. {known}")
+        super().__init__(input_size, hidden_size, bias=bias, dtype=dtype, device=device)
+        self.nonlinearity: Nonlinearity = nonlinearity
+
+    @property
+    def gates(self) -> tuple[Gate, ...]:
+        """A plain RNN has no gate."""
+        return ()
+
+    def _preactivation(self, drive: Tensor, state: State) -> Tensor:
+        return drive + affine(state[0], self.weight_hh, self.bias_hh)
+
+    def _compute(self, drive: Drive, state: State) -> Step:
+        activation = torch.tanh if self.nonlinearity == "tanh" else torch.relu
+        h = activation(self._preactivation(drive, state))
+        return Step(parts=self.parts, state=(h,), gates={}, candidate=h)
+
+    def linearize(
+        self, drive: Drive, states: State, *, open_gates: bool = False
+    ) -> RNNLinearization:
+        """Return J_t = diag(slope_t) W_hh at each state; see `Cell.linearize`."""
+        preactivation = self._preactivation(drive, states)
+        if self.nonlinearity == "relu":
+            # torch's convention at the kink: the slope of relu at 0 is 0
+            slope = (preactivation > 0).to(preactivation.dtype)
+        elif open_gates:
+            slope = torch.ones_like(preactivation)
+        else:
+            slope = tanh_slope(preactivation)
+        return RNNLinearization(self.weight_hh, slope)
+
+    @classmethod
+    def from_torch(cls, module: nn.RNNCell) -> RNN:
+        """Return a copy of a torch.nn.RNNCell (weights are copied, not shared)."""
+        nonlinearity = cast(Nonlinearity, module.nonlinearity)
+        cell = cls(
+            module.input_size,
+            module.hidden_size,
+            nonlinearity=nonlinearity,
+            **torch_options(module),
+        )
+        return copy_weights(module, cell)
+
+    def to_torch(self) -> nn.RNNCell:
+        """Return a torch.nn.RNNCell with a copy of the weights."""
+        return load_torch_cell(nn.RNNCell, self, nonlinearity=self.nonlinearity)
+
+
+class RNNLinearization(Linearization):
+    """J_t = diag(slope_t) W_hh."""
+
+    def __init__(self, recurrent: Tensor, slope: Part) -> None:
+        self._recurrent, self._slope = recurrent, slope.unsqueeze(-1)
+        self.steps = slope.shape[0]
+
+    def push(self, t: int, tangent: Block, out: Tensor | None = None) -> Block:
+        """Return diag(slope_t) (W_hh @ tangent)."""
+        product = torch.matmul(self._recurrent, tangent, out=out)
+        return product.mul_(self._slope[t])
+
+    def pull(self, t: int, cotangent: Block) -> Block:
+        """Return W_hh^T (slope_t * cotangent)."""
+        return torch.matmul(self._recurrent.mT, self._slope[t] * cotangent)
+
+    def diagonal(self) -> DiagonalSteps | None:
+        """Return zeros where W_hh is zero: then nothing of the old state is left."""
+        if torch.any(self._recurrent):
+            return None
+        return DiagonalSteps(keep=torch.zeros_like(self._slope.squeeze(-1)), readout={})
+
+    def dense(self, t: int) -> StepJacobian:
+        """Return diag(slope_t) W_hh."""
+        return self._slope[t] * self._recurrent
