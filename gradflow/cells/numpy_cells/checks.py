@@ -14,8 +14,9 @@ from gradflow.errors import ShapeError, UnknownNameError, nearest_name
 
 def read_floating(values: ArrayLike) -> Array:
     """Return a copy as floating point; whole numbers become float64."""
-    array = np.array(values)
-    return array if np.issubdtype(array.dtype, np.floating) else array.astype(np.float64)
+    array = np.asarray(values)  # np.array(torch_tensor) warns of its copy keyword
+    dtype = array.dtype if np.issubdtype(array.dtype, np.floating) else np.float64
+    return array.astype(dtype, copy=True)
 
 
 def require_shape(name: str, array: Array, shape: Sequence[int], axes: str) -> None:

@@ -58,8 +58,8 @@ class NumpyGRU(NumpyCell):
         r = sigmoid(from_x["reset"] + from_h["reset"])
         z = sigmoid(from_x["update"] + from_h["update"])
         if self.reset == "after":
-            resettable: Array = from_h["candidate"]
-            recalled = r * resettable
+            resettable = from_h["candidate"]
+            recalled: Array = r * resettable
         else:
             resettable = h_before
             recalled = self.hidden_sums(r * resettable)["candidate"]

@@ -30,14 +30,13 @@ def sigmoid(values: Array) -> Array:
     values = np.asarray(values)
     decayed = np.exp(-np.abs(values))
     numerator = np.where(values >= 0, np.ones_like(decayed), decayed)
-    result: Array = numerator / (1 + decayed)
-    return result
+    return np.asarray(numerator / (1 + decayed))
 
 
 def sigmoid_slope(gate: Array) -> Array:
     """Return the sigmoid's derivative from its value: s' = s (1 - s).
 
-    >>> float(sigmoid_slope(np.array(0.5)))
-    0.25
+    >>> sigmoid_slope(np.array([0.5])).tolist()
+    [0.25]
     """
     return gate * (1 - gate)

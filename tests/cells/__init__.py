@@ -1,0 +1,1 @@
+"""Tests of the cells: the things we look at."""
