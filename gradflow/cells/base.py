@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -80,6 +80,7 @@ class Linearization(ABC):
         """Return J_t itself, (batch, state, state)."""
 
 
+@runtime_checkable
 class CellLike(Protocol):
     """What the engine needs of a cell; `Cell` and `ForeignCell` have it."""
 
@@ -111,8 +112,11 @@ class CellLike(Protocol):
     def step(self, x: Tensor, state: State) -> Step:
         """One step."""
 
-    def advance(self, drive: Tensor, state: State) -> State:
+    def compute(self, drive: Tensor, state: State) -> Step:
         """One step without checks, from what `drive` made of the input."""
+
+    def advance(self, drive: Tensor, state: State) -> State:
+        """The new state of `compute` alone."""
 
     def drive(self, x: Tensor) -> Tensor:
         """What the input adds to the pre-activations, for any number of steps at once."""
@@ -228,7 +232,7 @@ class Cell(nn.Module, ABC):
         """
         require_state(self, state, batch=x.shape[0] if x.dim() == 2 else None)
         require_tensor("x", x, (state[0].shape[0], self.input_size), self.dtype)
-        return self._compute(self.drive(x), state)
+        return self.compute(self.drive(x), state)
 
     def forward(self, x: Tensor, state: Tensor | State | None = None) -> Tensor | State:
         """Run one step in torch's call form: `cell(x, h)`, or `cell(x, (h, c))` for the LSTM.
@@ -246,11 +250,11 @@ class Cell(nn.Module, ABC):
 
     def advance(self, drive: Drive, state: State) -> State:
         """Return the new state only, without checks: for loops that checked once."""
-        return self._compute(drive, state).state
+        return self.compute(drive, state).state
 
     @abstractmethod
-    def _compute(self, drive: Drive, state: State) -> Step:
-        """Return the step from the input's share of the pre-activations."""
+    def compute(self, drive: Drive, state: State) -> Step:
+        """Return the step from the input's share of the pre-activations, without checks."""
 
     @abstractmethod
     def linearize(self, drive: Drive, states: State, *, open_gates: bool = False) -> Linearization:

@@ -77,7 +77,7 @@ class GRU(Cell):
         product = affine(torch.sigmoid(r) * h, self.weight_hh[..., size:, :], bias[1])
         return r, z, drive[..., size:] + product, h
 
-    def _compute(self, drive: Drive, state: State) -> Step:
+    def compute(self, drive: Drive, state: State) -> Step:
         reset, update, candidate, _ = self._preactivations(drive, state[0])
         r, z, n = torch.sigmoid(reset), torch.sigmoid(update), torch.tanh(candidate)
         # sigmoid(-a) is 1 - z without cancellation

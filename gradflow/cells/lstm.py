@@ -44,7 +44,7 @@ class LSTM(Cell):
     def _preactivations(self, drive: Tensor, state: State) -> tuple[Tensor, ...]:
         return (drive + affine(state[0], self.weight_hh, self.bias_hh)).chunk(4, dim=-1)
 
-    def _compute(self, drive: Drive, state: State) -> Step:
+    def compute(self, drive: Drive, state: State) -> Step:
         input_, forget, candidate, output = self._preactivations(drive, state)
         i, f, o = torch.sigmoid(input_), torch.sigmoid(forget), torch.sigmoid(output)
         g = torch.tanh(candidate)

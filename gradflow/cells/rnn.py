@@ -64,7 +64,7 @@ class RNN(Cell):
     def _preactivation(self, drive: Tensor, state: State) -> Tensor:
         return drive + affine(state[0], self.weight_hh, self.bias_hh)
 
-    def _compute(self, drive: Drive, state: State) -> Step:
+    def compute(self, drive: Drive, state: State) -> Step:
         activation = torch.tanh if self.nonlinearity == "tanh" else torch.relu
         h = activation(self._preactivation(drive, state))
         return Step(parts=self.parts, state=(h,), gates={}, candidate=h)

@@ -1,0 +1,77 @@
+"""Running a cell and keeping the states, a chunk of steps at a time.
+
+The measurement needs every state once, never all at once: memory is that of one chunk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gradflow.cells.base import CellLike
+from gradflow.cells.shapes import State
+
+CHUNK_ELEMENTS = 2**20  # about 8 MB of float64 per stored part
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some steps of a run: step number `start` + k (from 0) reads `states[..][k]`.
+
+    `drive` is (time, batch, gates); `states` holds the state *before* each step and `last` the
+    state after the final one.
+    """
+
+    start: int
+    drive: Tensor
+    states: State
+    last: State
+
+    @property
+    def steps(self) -> int:
+        """The number of steps."""
+        return self.drive.shape[0]
+
+
+def chunk_length(cell: CellLike, batch: int, steps: int) -> int:
+    """Return how many steps of this cell to keep at once."""
+    return max(1, min(steps, 512, CHUNK_ELEMENTS // (batch * cell.hidden_size)))
+
+
+def run_in_chunks(cell: CellLike, x: Tensor, state: State, length: int) -> Iterator[Chunk]:
+    """Run the cell over x (time, batch, input) from `state`, and yield it chunk by chunk."""
+    for start in range(0, x.shape[0], length):
+        inputs = x[start : start + length]
+        drive = _drive(cell, inputs)
+        steps = inputs.shape[0]
+        stored = tuple(part.new_empty(steps, *part.shape) for part in state)
+        for t in range(steps):
+            for buffer, part in zip(stored, state, strict=True):
+                buffer[t] = part
+            state = cell.advance(drive[t], state)
+        yield Chunk(start=start, drive=drive, states=stored, last=state)
+
+
+def _drive(cell: CellLike, inputs: Tensor) -> Tensor:
+    """Return the input's share of the pre-activations, once where the input is constant.
+
+    `expand` makes a constant input cost one step's memory: its stride in time is 0.
+    """
+    if inputs.stride(0) == 0 and inputs.shape[0] > 1:
+        once = cell.drive(inputs[:1])
+        return once.expand(inputs.shape[0], *once.shape[1:])
+    return cell.drive(inputs)
+
+
+def constant_input(value: Tensor, steps: int) -> Tensor:
+    """Return one step's input (batch, input) as a run (time, batch, input) that costs no memory."""
+    return value.unsqueeze(0).expand(steps, *value.shape)
+
+
+def zero_input(cell: CellLike, batch: int, steps: int) -> Tensor:
+    """Return `steps` steps of zero input for the cell, (time, batch, input)."""
+    zeros = torch.zeros(batch, cell.input_size, dtype=cell.dtype, device=cell.device)
+    return constant_input(zeros, steps)
