@@ -6,9 +6,10 @@
     |   |-- UnknownNameError          a cell, gate, state, norm, key or preset that does not exist
     |   |-- ShapeError                wrong rank, width or length of a tensor
     |   |-- DtypeError                a dtype that does not fit or that the device lacks
-    |   |-- SettingError              a setting with an impossible value, a TOML file that cannot be read
+    |   |-- SettingError              an impossible value, or a TOML file that cannot be read
     |   |-- CellLoadError             a user's cell: missing file, missing name, a call that fails
-    |   `-- RunFolderError            an output folder that cannot or must not be written, or read
+    |   |-- RunFolderError            an output folder that cannot or must not be written, or read
+    |   `-- OutputError               standard output cannot be written (a full disk behind it)
     `-- Interrupted                   stopped by the user: exit code 130, what was done is kept
 
 Every message gives the rule, the reason, what came and the cure, in one to three lines.
@@ -57,6 +58,10 @@ class CellLoadError(RequestError):
 
 class RunFolderError(RequestError, OSError):
     """An output folder that cannot be written or read, or that holds another run."""
+
+
+class OutputError(RequestError, OSError):
+    """Standard output cannot be written."""
 
 
 class Interrupted(GradflowError):
