@@ -1,0 +1,1 @@
+"""Small fixtures: weights, inputs and the numbers that are right of them."""

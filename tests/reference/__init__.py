@@ -1,0 +1,1 @@
+"""Slow, obvious twins that gradflow is checked against; none of them imports gradflow."""
