@@ -105,9 +105,7 @@ class DecayCurve:
             "log10_norm": finite_list(self.log10_norm),
             "first_zero_step": self.first_zero_step,
             "zero_reason": self.zero_reason,
-            "trend_log10": None
-            if self.trend_log10 is None
-            else finite_list(self.trend_log10),
+            "trend_log10": None if self.trend_log10 is None else finite_list(self.trend_log10),
             "rate": finite_or_none(self.rate),
             "factor_per_step": finite_or_none(self.factor_per_step),
             "trend_rate": finite_or_none(self.trend_rate),
@@ -126,18 +124,14 @@ class DecayCurve:
         zero_from = document["first_zero_step"]
         steps = np.array(document["steps"], dtype=np.int64)
         log10_norm = array_from_list(document["log10_norm"], missing=math.nan)
-        if (
-            zero_from is not None
-        ):  # null means zero from that step on, "not a number" elsewhere
+        if zero_from is not None:  # null means zero from that step on, "not a number" elsewhere
             log10_norm[np.isnan(log10_norm) & (steps >= zero_from)] = -math.inf
         trend = document["trend_log10"]
         return cls(
             **{key: document[key] for key in _PLAIN_CURVE_FIELDS},
             steps=steps,
             log10_norm=log10_norm,
-            trend_log10=None
-            if trend is None
-            else array_from_list(trend, missing=math.nan),
+            trend_log10=None if trend is None else array_from_list(trend, missing=math.nan),
             autograd=autograd,
             notes=tuple(document["notes"]),
         )
@@ -151,23 +145,23 @@ _PLAIN_CURVE_FIELDS = (
 
 @dataclass(frozen=True)
 class DecayResult(Result):
-    """The curves of one `gradflow decay`."""
+    """The curves of one `gradflow decay`, and notes on what they show."""
 
     command: ClassVar[str] = "decay"
 
     curves: tuple[DecayCurve, ...]
+    notes: tuple[str, ...] = ()
 
     def results_json(self) -> Json:
-        """Return `{"curves": [...]}`."""
-        return {"curves": [curve.to_json() for curve in self.curves]}
+        """Return `{"curves": [...], "notes": [...]}`."""
+        return {"curves": [curve.to_json() for curve in self.curves], "notes": list(self.notes)}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
         """Read a stored `gradflow/decay/1` document back."""
         return cls(
-            curves=tuple(
-                DecayCurve.from_json(entry) for entry in document["results"]["curves"]
-            ),
+            curves=tuple(DecayCurve.from_json(entry) for entry in document["results"]["curves"]),
+            notes=tuple(document["results"]["notes"]),
             config=dict(document["config"]),
             environment=dict(document["environment"]),
             checks=tuple(Check(**entry) for entry in document["checks"]),

@@ -1,0 +1,103 @@
+"""The same norms by plain torch.autograd on an unrolled module: slow, obvious, independent.
+
+The module is run on as many copies of one state as the Jacobian has rows; copy j is asked for the
+gradient of entry j of s_T. Rows of a batch do not see each other, so one backward pass gives the
+whole Jacobian. No scale is carried: the numbers are good only while autograd's are normal.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from gradflow.cells.base import Cell, CellLike
+from gradflow.cells.gru import GRU
+from gradflow.cells.shapes import State
+from gradflow.engine.blocks import BlockName, Norm, locate_block
+from gradflow.engine.log_norms import log_norm
+
+
+def autograd_log_norms(
+    module: nn.Module,
+    x: Tensor,
+    state: State,
+    *,
+    parts: tuple[str, ...],
+    block: BlockName,
+    norm: Norm,
+    steps: list[int],
+) -> Tensor:
+    """Return ln ||ds_T/ds_0|| at each T in `steps` (ascending), (len(steps),), float64.
+
+    Args:
+        module: a cell in torch's call form, `module(x, h)` or `module(x, (h, c))`.
+        x: the input of one row, (time, 1, input).
+        state: the state before the first step, one (1, width) tensor per part.
+        parts: names of the parts.
+        block, norm: as in `jacobian_norms`.
+        steps: the T to read.
+    """
+    place = locate_block(block, parts, state)
+    widths = [part.shape[-1] for part in state]
+    copies = place.rows.stop - place.rows.start
+    with torch.enable_grad():
+        start = torch.cat(state, dim=-1).detach().expand(copies, -1).clone().requires_grad_()
+        current = tuple(start.split(widths, dim=-1))
+        norms = []
+        for t in range(steps[-1]):
+            current = call_module(module, x[t].expand(copies, -1), current)
+            if t + 1 in steps:
+                new = torch.cat(current, dim=-1)[:, place.rows]
+                (jacobian,) = torch.autograd.grad(new.diagonal().sum(), start, retain_graph=True)
+                norms.append(log_norm(jacobian[:, place.columns], norm))
+    return torch.stack(norms)
+
+
+def call_module(module: nn.Module, x: Tensor, state: State) -> State:
+    """Call a cell in torch's form and return its new state as a tuple."""
+    new = module(x, state[0] if len(state) == 1 else state)
+    return (new,) if isinstance(new, Tensor) else tuple(new)
+
+
+def independent_twin(cell: CellLike) -> tuple[nn.Module, str]:
+    """Return the module that autograd should differentiate for this cell, and its name.
+
+    torch's own cell where there is one. A user's cell is its own twin (autograd is independent of
+    the engine's way), and so is the GRU with the reset gate before the product, which torch lacks.
+    """
+    if isinstance(cell, GRU) and cell.reset == "before":
+        return cell, "the cell's own step, reset before the product"
+    if isinstance(cell, Cell):
+        module = cell.to_torch()  # type: ignore[attr-defined]
+        return module, f"torch.nn.{type(module).__name__}"
+    module = getattr(cell, "module", cell)
+    return module, type(module).__name__
+
+
+def readable_steps(
+    steps: Tensor, log_norms: Tensor, dtype: torch.dtype, *, exact: bool = False
+) -> list[int]:
+    """Return up to four of the steps at which autograd's numbers are still normal.
+
+    At most step 100 (the unroll keeps a graph), at norms whose smallest relevant entries (the
+    norm times round-off) stay normal in the dtype. Exact zeros can be read too.
+
+    Args:
+        steps: (points,) ascending.
+        log_norms: (points,) natural logs of the norms there.
+        dtype: what autograd computes in.
+        exact: whether zeros are exact ones, which autograd must find as well.
+    """
+    info = torch.finfo(dtype)
+    low = math.log(info.tiny / info.eps)
+    high = math.log(info.max) / 2
+    usable = (log_norms > low) & (log_norms < high)
+    if exact:
+        usable |= torch.isneginf(log_norms)
+    candidates: list[int] = steps[usable & (steps <= 100)].tolist()
+    if len(candidates) <= 4:
+        return candidates
+    last = len(candidates) - 1
+    return sorted({candidates[round(last ** (k / 3)) if k else 0] for k in range(4)})

@@ -1,0 +1,146 @@
+"""The subjects of `decay`: cells with their gates held, one for each curve."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+
+from gradflow.cells import CellLike, Gate, State, hold_
+from gradflow.cells.base import Cell
+from gradflow.checkpoints.user_cells import load_cell
+from gradflow.config import DecaySettings
+from gradflow.errors import DtypeError, UnknownNameError, nearest_name
+
+
+@dataclass(frozen=True)
+class HeldCell:
+    """A cell under measurement, and how it was held; None where it was left as it is."""
+
+    name: str
+    cell: CellLike
+    gate_name: str | None
+    gate_value: float | None
+    candidate_gain: float | None
+
+    @property
+    def can_be_stacked(self) -> bool:
+        """True for a built-in cell, which may share a batched run with its like."""
+        return isinstance(self.cell, Cell)
+
+
+def held_cells(name: str, settings: DecaySettings) -> Iterator[HeldCell]:
+    """Yield the cells of one `--cell`, gain by gain, gate value by gate value.
+
+    A plain RNN has no gate: each `--gate` is the gain of its orthogonal recurrent matrix. A user's
+    cell without a keep gate is measured as it is, once.
+    """
+    first = _load(name, settings)
+    keep = keep_gate(first)
+    if keep is None:
+        if name == "rnn":
+            for gain in settings.gate:
+                yield HeldCell(
+                    name, _hold(_load(name, settings), settings, gain, {}), None, None, gain
+                )
+        else:
+            yield HeldCell(name, first, None, None, None)
+        return
+    for gain in settings.candidate_gain:
+        for value in settings.gate:
+            values = {gate.name: _value_of(gate, value, settings) for gate in first.gates}
+            cell = _hold(_load(name, settings), settings, gain, values)
+            yield HeldCell(name, cell, keep.name, value, gain)
+
+
+def keep_gate(cell: CellLike) -> Gate | None:
+    """Return the gate whose product over time is the direct path, where the cell has one."""
+    return next((gate for gate in cell.gates if gate.role == "keep"), None)
+
+
+def start_state(cell: CellLike, settings: DecaySettings) -> State:
+    """Return the state before the first step: zeros, or drawn from the seed.
+
+    A hidden state h is drawn as tanh of a standard normal (it lies in (-1, 1), as a gated h
+    does), every other part as a standard normal. The same seed gives every cell the same h.
+    """
+    zeros = cell.initial_state(1)
+    if settings.start == "zero":
+        return zeros
+    generator = torch.Generator().manual_seed(settings.seed)
+    drawn = [torch.randn(part.shape, dtype=torch.float64, generator=generator) for part in zeros]
+    bounded = [
+        torch.tanh(values) if name == "h" else values
+        for name, values in zip(cell.parts, drawn, strict=True)
+    ]
+    return tuple(values.to(part) for values, part in zip(bounded, zeros, strict=True))
+
+
+def require_device(name: str, dtype: torch.dtype) -> torch.device:
+    """Return the device, after trying it in this dtype.
+
+    Raises:
+        UnknownNameError: torch does not know or does not reach it.
+        DtypeError: it cannot compute in the dtype.
+    """
+    reachable = ["cpu"]
+    reachable += ["cuda"] if torch.cuda.is_available() else []
+    reachable += ["mps"] if torch.backends.mps.is_available() else []
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise UnknownNameError(
+            f"--device {name!r} is no device that torch knows. {nearest_name(name, reachable)}"
+        ) from None
+    try:
+        torch.zeros(1, device=device).sum().item()
+    except Exception as error:
+        raise UnknownNameError(
+            f"--device {name!r} is not to be had on this machine ({_first_line(error)}). "
+            f"Reachable: {', '.join(reachable)}."
+        ) from None
+    try:
+        torch.ones(2, 2, dtype=dtype, device=device).mm(
+            torch.ones(2, 2, dtype=dtype, device=device)
+        )
+    except Exception as error:
+        raise DtypeError(
+            f"--device {name} cannot compute in {dtype} ({_first_line(error)}). "
+            "Use --dtype float32 there, or --device cpu."
+        ) from None
+    return device
+
+
+def _load(name: str, settings: DecaySettings) -> CellLike:
+    dtype = getattr(torch, settings.dtype)
+    return load_cell(
+        name, 1, settings.hidden, dtype=dtype, device=settings.device, reset=settings.reset
+    )
+
+
+def _hold(
+    cell: CellLike, settings: DecaySettings, gain: float, values: dict[str, float]
+) -> CellLike:
+    # One seed for every curve: they differ by what was asked, not by their random matrices.
+    generator = torch.Generator().manual_seed(settings.seed)
+    return hold_(
+        cell,
+        candidate_gain=gain,
+        gate_weights=settings.gate_weights,
+        generator=generator,
+        **values,
+    )
+
+
+def _value_of(gate: Gate, keep_value: float, settings: DecaySettings) -> float:
+    if gate.role == "keep":
+        return keep_value
+    if gate.role == "write":
+        return 1.0 - keep_value if settings.input_gate == "coupled" else float(settings.input_gate)
+    return settings.output_gate if gate.role == "output" else settings.reset_gate
+
+
+def _first_line(error: Exception) -> str:
+    text = str(error).strip()
+    return text.splitlines()[0] if text else type(error).__name__
