@@ -1,11 +1,12 @@
 """The things we look at: recurrences as white boxes, one per file."""
 
-from gradflow.cells.base import Cell, CellLike, DiagonalSteps, Linearization, Step
+from gradflow.cells.base import Cell
 from gradflow.cells.ensemble import stack_cells
 from gradflow.cells.gates import Gate, Rows
 from gradflow.cells.gru import GRU
 from gradflow.cells.holding import hold_, logit, orthogonal_matrix
 from gradflow.cells.lstm import LSTM
+from gradflow.cells.protocol import CellLike, DiagonalSteps, Linearization, Step
 from gradflow.cells.registry import cell_names, make_cell, register_cell
 from gradflow.cells.rnn import RNN
 from gradflow.cells.shapes import State

@@ -17,8 +17,9 @@ import torch
 from torch import Tensor, nn
 
 from gradflow.cells.activations import sigmoid_slope, tanh_slope
-from gradflow.cells.base import Cell, Linearization, Step, affine
+from gradflow.cells.base import Cell, affine
 from gradflow.cells.gru_linearization import AfterLinearization, BeforeLinearization
+from gradflow.cells.protocol import Linearization, Step
 from gradflow.cells.shapes import Drive, State
 from gradflow.cells.torch_weights import copy_weights, load_torch_cell, torch_options
 from gradflow.errors import UnknownNameError, nearest_name
@@ -78,6 +79,7 @@ class GRU(Cell):
         return r, z, drive[..., size:] + product, h
 
     def compute(self, drive: Drive, state: State) -> Step:
+        """Return the step from the input's share of the pre-activations, without checks."""
         reset, update, candidate, _ = self._preactivations(drive, state[0])
         r, z, n = torch.sigmoid(reset), torch.sigmoid(update), torch.tanh(candidate)
         # sigmoid(-a) is 1 - z without cancellation
@@ -108,8 +110,10 @@ class GRU(Cell):
         )
 
     def swap_update_convention_(self) -> GRU:
-        """Negate the rows of z in place: z becomes 1 - z, so weights written for the other
-        convention (1 - z keeps) give the same network here. Doing it twice changes nothing.
+        """Negate the rows of z in place, so that z becomes 1 - z.
+
+        Weights written for the other convention (1 - z keeps) then give the same network here.
+        Doing it twice changes nothing.
         """
         rows = self.rows("update")
         with torch.no_grad():

@@ -7,7 +7,7 @@ from abc import abstractmethod
 import torch
 from torch import Tensor
 
-from gradflow.cells.base import DiagonalSteps, Linearization
+from gradflow.cells.protocol import DiagonalSteps, Linearization
 from gradflow.cells.shapes import Block, Part, StepJacobian
 
 # Below this many columns it is cheaper to multiply by all three matrices than to combine them.

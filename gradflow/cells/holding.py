@@ -12,8 +12,8 @@ from typing import TypeVar
 import torch
 from torch import Tensor, nn
 
-from gradflow.cells.base import CellLike
 from gradflow.cells.gates import Gate, Rows
+from gradflow.cells.protocol import CellLike
 from gradflow.errors import GateValueError, UnknownNameError, nearest_name
 
 CellT = TypeVar("CellT", bound=nn.Module)

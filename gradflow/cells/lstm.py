@@ -14,7 +14,8 @@ import torch
 from torch import Tensor, nn
 
 from gradflow.cells.activations import sigmoid_slope, tanh_slope
-from gradflow.cells.base import Cell, DiagonalSteps, Linearization, Step, affine
+from gradflow.cells.base import Cell, affine
+from gradflow.cells.protocol import DiagonalSteps, Linearization, Step
 from gradflow.cells.shapes import Block, Drive, Part, State, StepJacobian
 from gradflow.cells.torch_weights import copy_weights, load_torch_cell, torch_options
 
@@ -45,6 +46,7 @@ class LSTM(Cell):
         return (drive + affine(state[0], self.weight_hh, self.bias_hh)).chunk(4, dim=-1)
 
     def compute(self, drive: Drive, state: State) -> Step:
+        """Return the step from the input's share of the pre-activations, without checks."""
         input_, forget, candidate, output = self._preactivations(drive, state)
         i, f, o = torch.sigmoid(input_), torch.sigmoid(forget), torch.sigmoid(output)
         g = torch.tanh(candidate)

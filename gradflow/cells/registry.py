@@ -11,9 +11,9 @@ from collections.abc import Callable
 from importlib.metadata import entry_points
 from typing import Any
 
-from gradflow.cells.base import CellLike
 from gradflow.cells.gru import GRU
 from gradflow.cells.lstm import LSTM
+from gradflow.cells.protocol import CellLike
 from gradflow.cells.rnn import RNN
 from gradflow.errors import CellLoadError, UnknownNameError, nearest_name
 

@@ -14,8 +14,9 @@ import torch
 from torch import Tensor, nn
 
 from gradflow.cells.activations import tanh_slope
-from gradflow.cells.base import Cell, DiagonalSteps, Linearization, Step, affine
+from gradflow.cells.base import Cell, affine
 from gradflow.cells.gates import Gate
+from gradflow.cells.protocol import DiagonalSteps, Linearization, Step
 from gradflow.cells.shapes import Block, Drive, Part, State, StepJacobian
 from gradflow.cells.torch_weights import copy_weights, load_torch_cell, torch_options
 from gradflow.errors import UnknownNameError, nearest_name
@@ -65,6 +66,7 @@ class RNN(Cell):
         return drive + affine(state[0], self.weight_hh, self.bias_hh)
 
     def compute(self, drive: Drive, state: State) -> Step:
+        """Return the step from the input's share of the pre-activations, without checks."""
         activation = torch.tanh if self.nonlinearity == "tanh" else torch.relu
         h = activation(self._preactivation(drive, state))
         return Step(parts=self.parts, state=(h,), gates={}, candidate=h)

@@ -1,0 +1,148 @@
+"""The cell protocol: a recurrence `s_t = F(s_{t-1}, x_t)` as a white box.
+
+A cell names its gates, steps, and (where it can) gives its own derivative in closed form as a
+`Linearization`. Cells without a closed form are differentiated by `gradflow.engine.generic`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import torch
+from torch import Tensor
+
+from gradflow.cells.gates import Gate
+from gradflow.cells.shapes import Block, Part, State, StepJacobian
+
+
+@dataclass(frozen=True)
+class Step:
+    """Everything that one step computed: each tensor is (..., batch, hidden).
+
+    `gates` holds every gate by name, `candidate` the proposed content (None where the cell has
+    none), `state` the new state in the order of the cell's parts.
+    """
+
+    parts: tuple[str, ...]
+    state: State
+    gates: Mapping[str, Tensor]
+    candidate: Tensor | None
+
+    def __getitem__(self, name: str) -> Tensor:
+        """Return a part of the new state, a gate or the candidate by its name."""
+        if name in self.parts:
+            return self.state[self.parts.index(name)]
+        if name == "candidate" and self.candidate is not None:
+            return self.candidate
+        return self.gates[name]
+
+
+@dataclass(frozen=True)
+class DiagonalSteps:
+    """Step Jacobians of a cell whose units do not see each other (recurrent weights all zero).
+
+    `keep` is d(kept part)/d(kept part) for each unit; `readout[p]` is d(part p)/d(kept part),
+    both of the *new* state. No part but the kept one is felt by the next step.
+    """
+
+    keep: Part
+    readout: Mapping[str, Part]
+
+
+class Linearization(ABC):
+    """The step Jacobians J_1 ... J_n of a run of steps, as operators.
+
+    `steps` counts them; `keep` is the keep gate as realised (time, batch, hidden), whose product
+    over time is the direct path, or None where the cell has no keep gate (or does not show it).
+    """
+
+    steps: int
+    keep: Tensor | None = None
+
+    @abstractmethod
+    def push(self, t: int, tangent: Block, out: Tensor | None = None) -> Block:
+        """Return J_t @ tangent, (batch, state, columns); written into `out` where given."""
+
+    @abstractmethod
+    def pull(self, t: int, cotangent: Block) -> Block:
+        """Return J_t^T @ cotangent, (batch, state, columns)."""
+
+    def diagonal(self) -> DiagonalSteps | None:
+        """Return the diagonal form where the units do not see each other, else None."""
+        return None
+
+    @abstractmethod
+    def dense(self, t: int) -> StepJacobian:
+        """Return J_t itself, (batch, state, state)."""
+
+
+@runtime_checkable
+class CellLike(Protocol):
+    """What the engine needs of a cell; `Cell` and `ForeignCell` have it."""
+
+    @property
+    def kind(self) -> str:
+        """What messages call the cell."""
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """Names of the state's parts, in order."""
+
+    @property
+    def kept_part(self) -> str:
+        """The part that the keep gate multiplies; what is measured unless another is asked for."""
+
+    @property
+    def input_size(self) -> int:
+        """Width of x."""
+
+    @property
+    def hidden_size(self) -> int:
+        """Width of the kept part."""
+
+    @property
+    def part_sizes(self) -> tuple[int, ...]:
+        """Width of each part of the state, in the order of `parts`; they may differ."""
+
+    @property
+    def gates(self) -> tuple[Gate, ...]:
+        """The gates, without the candidate."""
+
+    @property
+    def keep_gate(self) -> Gate | None:
+        """The gate that multiplies the kept part, where the cell has one."""
+
+    @property
+    def candidate_gate(self) -> Gate | None:
+        """The rows that make the candidate, where the cell tells them."""
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The dtype that the cell computes in."""
+
+    @property
+    def device(self) -> torch.device:
+        """The device that the parameters are on."""
+
+    def initial_state(self, batch: int = 1) -> State:
+        """A zero state of `batch` rows."""
+
+    def step(self, x: Tensor, state: State) -> Step:
+        """One step."""
+
+    def compute(self, drive: Tensor, state: State) -> Step:
+        """One step without checks, from what `drive` made of the input."""
+
+    def advance(self, drive: Tensor, state: State) -> State:
+        """The new state of `compute` alone."""
+
+    def drive(self, x: Tensor) -> Tensor:
+        """What the input adds to the pre-activations, for any number of steps at once."""
+
+    def linearize(
+        self, drive: Tensor, states: State, *, open_gates: bool = False
+    ) -> Linearization | None:
+        """The step Jacobians at the given states, or None without a closed form."""
