@@ -1,0 +1,1 @@
+"""Tests of the experiments: one question per file."""
