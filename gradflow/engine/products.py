@@ -67,9 +67,11 @@ class DenseProduct:
         if low.item() >= 1.0 / self._bound and high.item() <= self._bound:
             return
         ordinary = (size > 0) & torch.isfinite(size)
-        power = torch.where(ordinary, torch.frexp(size).exponent, 0)
-        self._product = torch.ldexp(self._product, -power[:, None, None])
-        self._exponent += power
+        power = torch.where(ordinary, torch.frexp(size).exponent, 0).tolist()
+        # torch.ldexp and torch.exp2 are not exact in every dtype; Python's ldexp is
+        scale = self._exponent.new_tensor([math.ldexp(1.0, -exponent) for exponent in power])
+        self._product.mul_(scale.to(self._product.dtype)[:, None, None])
+        self._exponent += self._exponent.new_tensor(power)
 
 
 class DiagonalProduct:
