@@ -7,11 +7,14 @@ carries the logit, torch's second bias and all the gate's weights are zero.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from numbers import Real
 from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
 
+from gradflow.cells.declared_gates import declared_gates
 from gradflow.cells.gates import Gate, Rows
 from gradflow.cells.protocol import CellLike
 from gradflow.errors import GateValueError, UnknownNameError, nearest_name
@@ -21,6 +24,7 @@ CellT = TypeVar("CellT", bound=nn.Module)
 
 def hold_(
     cell: CellT,
+    /,
     *,
     candidate_gain: float = 0.0,
     gate_weights: float = 0.0,
@@ -30,8 +34,9 @@ def hold_(
     """Hold gates of a cell near constants, in place; everything not held is zeroed.
 
     Args:
-        cell: a built-in cell, or a user's cell that declares its gates. An ensemble is refused:
-            hold its members, then stack them.
+        cell: a built-in cell, or a user's cell that declares its gates (the module itself or the
+            `ForeignCell` around it). All members of an ensemble are held alike; hold the members
+            first, then stack them, where they should differ.
         candidate_gain: the candidate's recurrent matrix becomes a random orthogonal one times
             this; 0 leaves it off.
         gate_weights: standard deviation of small random weights for the held gates; 0 holds them
@@ -41,12 +46,13 @@ def hold_(
             is not named gets zero weights and bias, hence the value 0.5.
 
     Returns:
-        The same cell.
+        The same cell. Where an error is raised, the cell is as it was.
 
     Raises:
         GateValueError: a value outside (0, 1), one that the dtype rounds to 0 or 1, a gate that
             has no bias to carry it, a gain that is not finite.
         UnknownNameError: the cell has no such gate.
+        CellLoadError: a user's declaration of gates that does not fit its parameters.
 
     >>> from gradflow.cells import LSTM
     >>> cell = hold_(LSTM(1, 2).double(), forget=0.9)
@@ -54,31 +60,32 @@ def hold_(
     >>> round(step["forget"][0, 0].item(), 12), step["input"][0, 0].item()
     (0.9, 0.5)
     """
-    known = {gate.name: gate for gate in cell.gates}
-    for name, value in gates.items():
-        if name not in known:
-            raise UnknownNameError(
-                f"the {cell.kind} has no gate {name!r} to hold. {nearest_name(name, known)}"
-            )
-        require_gate_value(name, value)
+    known = _all_gates(cell)
+    candidate = next((gate for gate in known.values() if gate.role == "candidate"), None)
     require_scale("candidate_gain", candidate_gain)
     require_scale("gate_weights", gate_weights)
+    _require_holdable(cell, known, gates)
+    recurrent = _recurrent_rows(cell, candidate, candidate_gain)
     with torch.no_grad():
         for parameter in cell.parameters():
-            parameter.zero_()
+            if parameter.is_floating_point():
+                parameter.zero_()
         for name, value in gates.items():
-            _hold_gate(cell, known[name], value)
+            known[name].bias[0].bias_of(cell).fill_(logit(value))
             for rows in known[name].weights:
+                # drawn at scale 0 too: one seed gives one candidate matrix for every scale
                 weight = rows.weight_of(cell)
                 weight.copy_(gate_weights * _normal(weight.shape, weight, generator))
-        if candidate_gain != 0.0:
-            _set_candidate_gain(cell, candidate_gain, generator)
+        if recurrent is not None:
+            weight = recurrent.weight_of(cell)
+            matrix = orthogonal_matrix(weight.shape[-1], like=weight, generator=generator)
+            weight.copy_(candidate_gain * matrix)
     return cell
 
 
-def require_gate_value(name: str, value: float) -> None:
+def require_gate_value(name: str, value: object) -> None:
     """Raise unless a sigmoid can take this value."""
-    if not (isinstance(value, int | float) and 0.0 < value < 1.0):
+    if not (isinstance(value, Real) and 0.0 < float(value) < 1.0):
         raise GateValueError(
             f"gate {name!r} must lie strictly between 0 and 1, because a sigmoid never reaches "
             f"either end; got {value}. Use 0.999 for an almost open gate."
@@ -113,36 +120,55 @@ def orthogonal_matrix(
     """
     gaussian = torch.randn(size, size, dtype=torch.float64, generator=generator)
     q, r = torch.linalg.qr(gaussian)
-    return (q * torch.sign(r.diagonal())).to(dtype=like.dtype, device=like.device)
+    haar: Tensor = q * torch.sign(r.diagonal())
+    return haar.to(dtype=like.dtype, device=like.device)
 
 
-def _hold_gate(cell: nn.Module, gate: Gate, value: float) -> None:
-    if not gate.bias:
+def _all_gates(cell: nn.Module) -> dict[str, Gate]:
+    """Return every gate by name, the candidate among them."""
+    if isinstance(cell, CellLike):
+        gates = (*cell.gates, *([cell.candidate_gate] if cell.candidate_gate else []))
+    else:
+        gates = declared_gates(cell)
+    return {gate.name: gate for gate in gates}
+
+
+def _require_holdable(
+    cell: nn.Module, known: Mapping[str, Gate], values: Mapping[str, float]
+) -> None:
+    """Raise unless the cell has all these gates, each with a bias that can carry its value."""
+    kind = getattr(cell, "kind", type(cell).__name__)
+    names = [name for name, gate in known.items() if gate.role != "candidate"]
+    for name, value in values.items():
+        if name not in names:
+            declare = nearest_name(name, names) if names else "It declares no gates."
+            raise UnknownNameError(f"the {kind} has no gate {name!r} to hold. {declare}")
+        require_gate_value(name, value)
+        if not known[name].bias:
+            raise GateValueError(
+                f"gate {name!r} has no bias to hold it at {value}: the {kind} was made with "
+                "bias=False, or declares none. Make it with a bias."
+            )
+        dtype = known[name].bias[0].bias_of(cell).dtype
+        held = torch.sigmoid(torch.tensor(logit(value), dtype=dtype)).item()
+        if held in (0.0, 1.0):
+            raise GateValueError(
+                f"gate {name!r} cannot be held at {value} in {dtype}, which rounds it to {held}. "
+                "Use a value further from the end, or dtype float64."
+            )
+
+
+def _recurrent_rows(cell: nn.Module, candidate: Gate | None, gain: float) -> Rows | None:
+    """Return where the candidate's recurrent matrix is, or None at gain 0."""
+    if gain == 0.0:
+        return None
+    if candidate is None or candidate.recurrent is None:
         raise GateValueError(
-            f"gate {gate.name!r} has no bias to hold it at {value}: the cell was made with "
-            "bias=False. Make it with a bias."
+            f"the {getattr(cell, 'kind', type(cell).__name__)} does not say which weights carry "
+            f"its candidate's recurrence, so candidate_gain {gain} cannot be set. Declare a gate "
+            "of role 'candidate' with its 'recurrent' rows and columns, or use candidate_gain 0."
         )
-    bias = gate.bias[0].bias_of(cell)
-    bias.fill_(logit(value))
-    held = torch.sigmoid(bias.flatten()[0]).item()
-    if held in (0.0, 1.0):
-        raise GateValueError(
-            f"gate {gate.name!r} cannot be held at {value} in {bias.dtype}, which rounds it to "
-            f"{held}. Use a value further from the end, or dtype float64."
-        )
-
-
-def _set_candidate_gain(cell: CellLike, gain: float, generator: torch.Generator | None) -> None:
-    candidate = cell.candidate_gate
-    recurrent: Rows | None = None if candidate is None else candidate.recurrent
-    if recurrent is None:
-        raise GateValueError(
-            f"the {cell.kind} does not say which weights carry its candidate's recurrence, so "
-            f"candidate_gain {gain} cannot be set. Declare a gate of role 'candidate' with its "
-            "'recurrent' rows and columns, or use candidate_gain 0."
-        )
-    weight = recurrent.weight_of(cell)
-    weight.copy_(gain * orthogonal_matrix(weight.shape[-1], like=weight, generator=generator))
+    return candidate.recurrent
 
 
 def _normal(shape: torch.Size, like: Tensor, generator: torch.Generator | None) -> Tensor:
