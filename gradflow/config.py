@@ -10,7 +10,6 @@ nearest one that exists. A preset of configs/ goes by its bare name (`--config d
 
 from __future__ import annotations
 
-import hashlib
 import json
 import tomllib
 from collections.abc import Mapping
@@ -18,11 +17,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from gradflow.errors import SettingError, UnknownNameError, nearest_name
-from gradflow.settings import DecaySettings, SaturateSettings, Settings
+from gradflow.settings import DecaySettings, DoctorSettings, SaturateSettings, Settings
 
 __all__ = [
     "COMMAND_SETTINGS",
     "DecaySettings",
+    "DoctorSettings",
     "SaturateSettings",
     "Settings",
     "find_config",
@@ -37,6 +37,7 @@ __all__ = [
 COMMAND_SETTINGS: dict[str, type[Settings]] = {
     "decay": DecaySettings,
     "saturate": SaturateSettings,
+    "doctor": DoctorSettings,
 }
 # What every command takes beside its settings; these never change what is measured.
 COMMON_OPTIONS = ("config", "out", "format", "quiet", "debug", "force")
@@ -82,7 +83,7 @@ def resolve_settings(
         if variables.get(variable):
             values[key], labels[key] = variables[variable], variable
     for key, value in flags.items():
-        if value is not None and value != []:
+        if value is not None and value not in ([], ()):
             values[key], labels[key] = value, flag_name(key)
     return model.build(values, labels)
 
@@ -173,14 +174,8 @@ def load_config(path: Path) -> dict[str, Any]:
 
 
 def settings_digest(command: str, settings: Settings) -> str:
-    """Return the sha256 (64 hex digits) of a command and all its settings, as canonical JSON.
-
-    How a result is stored or shown (`--out`, `--format`, `--quiet`, ...) is no setting, so the
-    same measurement has the same digest wherever it goes.
-    """
-    document = {"command": command, "settings": settings.to_json()}
-    text = json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()
+    """Return the sha256 of a command and all its settings; see `Settings.digest`."""
+    return settings.digest(command)
 
 
 def settings_toml(command: str, settings: Settings) -> str:

@@ -14,11 +14,12 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gradflow import __version__
-from gradflow.config import settings_digest
-from gradflow.settings import Settings
+
+if TYPE_CHECKING:  # so that `gradflow doctor` can say what is broken when pydantic is
+    from gradflow.settings import Settings
 
 _CHECKOUT = Path(__file__).parent.parent
 
@@ -41,13 +42,14 @@ class Stopwatch:
 
 
 def provenance(
-    command: str, settings: Settings, watch: Stopwatch, argv: Sequence[str] | None = None
+    command: str, settings: Settings | None, watch: Stopwatch, argv: Sequence[str] | None = None
 ) -> dict[str, Any]:
     """Return the `environment` object of a result, plain JSON.
 
     Args:
         command: the question that was asked, such as "decay".
-        settings: every setting in force; device, dtype and seed are repeated from it.
+        settings: every setting in force, of which device, dtype and seed are repeated; None for
+            a command that has none.
         watch: started before the measurement.
         argv: the command line, `sys.argv` when not given.
     """
@@ -55,7 +57,7 @@ def provenance(
         "gradflow": __version__,
         **git_state(),
         "argv": list(sys.argv if argv is None else argv),
-        "settings_sha256": settings_digest(command, settings),
+        "settings_sha256": None if settings is None else settings.digest(command),
         "seed": getattr(settings, "seed", None),
         "python": platform.python_version(),
         "torch": package_version("torch"),

@@ -92,6 +92,12 @@ def save_run(
     return folder
 
 
+def figure_path(folder: Path, figures: Iterable[str]) -> Path:
+    """Return where the first of a run's figures is, the folder itself where it has none."""
+    names = list(figures)
+    return folder / _FIGURES / names[0] if names else folder
+
+
 def json_text(document: Json) -> str:
     """Return a document as strict JSON (no NaN, no infinity, plain ASCII) with a last newline."""
     return json.dumps(document, allow_nan=False, indent=2) + "\n"

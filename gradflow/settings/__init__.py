@@ -2,6 +2,7 @@
 
 from gradflow.settings.base import Settings
 from gradflow.settings.decay import DecaySettings
+from gradflow.settings.doctor import DoctorSettings
 from gradflow.settings.saturate import SaturateSettings
 
-__all__ = ["DecaySettings", "SaturateSettings", "Settings"]
+__all__ = ["DecaySettings", "DoctorSettings", "SaturateSettings", "Settings"]

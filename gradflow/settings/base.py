@@ -6,6 +6,8 @@ three can never disagree. A bad value is a GradflowError whose message names wha
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from typing import Annotated, Any, Self
 
@@ -52,6 +54,16 @@ class Settings(BaseModel):
     def to_json(self) -> dict[str, Any]:
         """Return every setting in force as plain JSON (tuples are lists, absent ones null)."""
         return self.model_dump(mode="json")
+
+    def digest(self, command: str) -> str:
+        """Return the sha256 (64 hex digits) of a command and all its settings, as canonical JSON.
+
+        How a result is stored or shown (`--out`, `--format`, `--quiet`, ...) is no setting, so
+        the same measurement has the same digest wherever it goes.
+        """
+        document = {"command": command, "settings": self.to_json()}
+        text = json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return hashlib.sha256(text.encode()).hexdigest()
 
 
 def split_list(value: Any) -> Any:

@@ -1,0 +1,128 @@
+"""The way from a request to an exit code, the same for every command.
+
+A command reads its request, measures, and delivers: the result to standard output, then the run
+folder, then notes and the figure's path to standard error.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import typer
+
+from gradflow.cli.options import FORMATS
+from gradflow.cli.progress import ProgressReport
+from gradflow.cli.streams import say, write_result, write_table
+from gradflow.errors import UnknownNameError, nearest_name
+
+if TYPE_CHECKING:
+    from gradflow.config import Settings
+    from gradflow.present.outputs import Outputs
+    from gradflow.records import Result
+
+AnyResult = TypeVar("AnyResult", bound="Result")
+COMMON = ("config", "out", "format", "quiet", "debug", "force")
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was asked for: the settings of the question, and how the answer is shown and kept."""
+
+    command: str
+    settings: Settings
+    folder: Path
+    format: str
+    quiet: bool
+
+
+def read_request(context: typer.Context, model: str) -> Request:
+    """Read the flags of a command, with the environment and `--config` behind them.
+
+    Nothing is measured yet: a wrong value, or a run folder that must not be written, ends here.
+
+    Raises:
+        RequestError: see `gradflow.config.resolve_settings` and `gradflow.store.require_free`.
+    """
+    from gradflow import config, store
+
+    given = dict(context.params)
+    how = {name: given.pop(name) for name in COMMON}
+    if not how["quiet"]:
+        for sentence in config.unknown_variables(os.environ):
+            say(f"Note: {sentence}")
+    settings = config.resolve_settings(
+        config.COMMAND_SETTINGS[model],
+        flags=given,
+        environment=os.environ,
+        config=how["config"],
+    )
+    digest = config.settings_digest(model, settings)
+    folder = store.run_folder(model, digest, how["out"])
+    store.require_free(folder, digest, force=how["force"])
+    return Request(model, settings, folder, require_format(how["format"]), how["quiet"])
+
+
+def require_format(name: str | None) -> str:
+    """Return the output format, the table when none is named.
+
+    Raises:
+        UnknownNameError: there is no such format.
+    """
+    if name is None:
+        return FORMATS[0]
+    if name not in FORMATS:
+        raise UnknownNameError(f"--format knows no {name!r}. {nearest_name(name, FORMATS)}")
+    return name
+
+
+def measure(request: Request, run: Callable[..., AnyResult]) -> AnyResult:
+    """Return `run(settings, progress=...)`, with progress on standard error.
+
+    What a user's own cell prints goes to standard error too: standard output is the result's.
+    """
+    with (
+        ProgressReport(enabled=not request.quiet) as progress,
+        contextlib.redirect_stdout(sys.stderr),
+    ):
+        return run(request.settings, progress=progress)
+
+
+def deliver(request: Request, result: Result, outputs: Outputs) -> None:
+    """Show a result, store it, and end the command with the exit code that its checks give.
+
+    Raises:
+        OutputError, RunFolderError: it cannot be shown, or not be stored.
+        typer.Exit: always, with 0 or 1.
+    """
+    from gradflow import config, store
+
+    document = result.to_json()
+    if request.format == "json":
+        write_result(store.json_text(document))
+    elif request.format == "csv":
+        write_result(store.csv_text(outputs.rows))
+    else:
+        write_table(outputs.table)
+    figures = outputs.figure_files()
+    store.save_run(
+        request.folder,
+        document,
+        config=config.settings_toml(request.command, request.settings),
+        tables=outputs.tables,
+        figures=figures,
+    )
+    for check in result.checks:
+        if not check.passed:
+            say(f"Check failed: {check.name} ({check.detail})")
+    if not request.quiet:
+        if request.format != "table":  # the table has them below it
+            for note in outputs.notes:
+                say(f"Note: {note}")
+        say(str(store.figure_path(request.folder, figures)))
+    raise typer.Exit(0 if result.passed else 1)

@@ -1,0 +1,143 @@
+"""`gradflow decay`: how fast does ds_T/ds_0 fade when the gates are held?"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from gradflow.cli.common import deliver, measure, read_request
+from gradflow.cli.options import (
+    Config,
+    Debug,
+    Device,
+    Force,
+    Format,
+    Out,
+    Quiet,
+    Seed,
+    Text,
+    TextList,
+    setting,
+)
+
+_CELLS, _HELD, _HOW = "What is measured", "How the gates are held", "How it is measured"
+
+
+def decay(
+    context: typer.Context,
+    cell: Annotated[
+        TextList,
+        setting(
+            "Cells: lstm, gru, rnn, or your own as file.py:make_cell.",
+            default="lstm,gru",
+            panel=_CELLS,
+            names=("lstm", "gru", "rnn"),
+        ),
+    ] = None,
+    gate: Annotated[
+        TextList,
+        setting(
+            "Values of the keep gate (LSTM forget, GRU update; for an RNN the recurrent gain).",
+            default="0.1,0.5,0.9",
+            panel=_CELLS,
+        ),
+    ] = None,
+    steps: Annotated[Text, setting("Time steps T.", default="100", panel=_CELLS)] = None,
+    hidden: Annotated[Text, setting("Hidden units.", default="64", panel=_CELLS)] = None,
+    state: Annotated[
+        Text,
+        setting(
+            "Part of the state: c, h or joint.",
+            default="c for an LSTM, h for others",
+            panel=_CELLS,
+            names=("c", "h", "joint"),
+        ),
+    ] = None,
+    input_gate: Annotated[
+        Text,
+        setting(
+            "LSTM input gate: a value, or coupled for 1 - forget gate.",
+            default="coupled",
+            panel=_HELD,
+            names=("coupled",),
+        ),
+    ] = None,
+    output_gate: Annotated[Text, setting("LSTM output gate.", default="0.5", panel=_HELD)] = None,
+    reset_gate: Annotated[Text, setting("GRU reset gate.", default="0.5", panel=_HELD)] = None,
+    reset: Annotated[
+        Text,
+        setting(
+            "GRU: reset before the matrix product (textbooks) or after it (torch).",
+            default="after",
+            panel=_HELD,
+            names=("after", "before"),
+        ),
+    ] = None,
+    candidate_gain: Annotated[
+        TextList,
+        setting(
+            "Gains of the candidate's orthogonal recurrent matrix; 0 turns it off.",
+            default="0,1",
+            panel=_HELD,
+        ),
+    ] = None,
+    gate_weights: Annotated[
+        Text,
+        setting(
+            "Scale of random weights for the held gates; 0 holds them exactly.",
+            default="0",
+            panel=_HELD,
+        ),
+    ] = None,
+    norm: Annotated[
+        Text,
+        setting(
+            "spectral or frobenius.",
+            default="spectral",
+            panel=_HOW,
+            names=("spectral", "frobenius"),
+        ),
+    ] = None,
+    start: Annotated[
+        Text,
+        setting(
+            "State at step 0: random or zero.",
+            default="random",
+            panel=_HOW,
+            names=("random", "zero"),
+        ),
+    ] = None,
+    points: Annotated[
+        Text,
+        setting(
+            "Report this many log-spaced steps.",
+            default="all up to 10,000 steps",
+            panel=_HOW,
+        ),
+    ] = None,
+    dtype: Annotated[
+        Text,
+        setting("float64 or float32.", default="float64", panel=_HOW, names=("float64", "float32")),
+    ] = None,
+    device: Device = None,
+    seed: Seed = None,
+    config: Config = None,
+    out: Out = None,
+    format: Format = None,
+    quiet: Quiet = False,
+    debug: Debug = False,
+    force: Force = False,
+) -> None:
+    """How fast does the state's influence fade when the keep gate is held?
+
+    Measures ||ds_T/ds_0|| at every T beside the trend f^T (LSTM) and z^T (GRU),
+    with the candidate off (gain 0) and live (gain 1), by the exact Jacobian and
+    along the direct path.
+    """
+    request = read_request(context, "decay")
+    from gradflow.experiments.decay import run_decay
+    from gradflow.present.decay import decay_outputs
+
+    result = measure(request, run_decay)
+    deliver(request, result, decay_outputs(result))
