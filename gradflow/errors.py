@@ -7,7 +7,8 @@
     |   |-- ShapeError                wrong rank, width or length of a tensor
     |   |-- DtypeError                a dtype that does not fit or that the device lacks
     |   |-- SettingError              an impossible value, or a TOML file that cannot be read
-    |   |-- CellLoadError             a user's cell: missing file, missing name, a call that fails
+    |   |-- CellLoadError             a user's cell: missing file, missing name, a wrong return
+    |   |   `-- CellCallError         a user's cell: a call of it that fails or answers wrongly
     |   |-- RunFolderError            an output folder that cannot or must not be written, or read
     |   `-- OutputError               standard output cannot be written (a full disk behind it)
     `-- Interrupted                   stopped by the user: exit code 130, what was done is kept
@@ -54,6 +55,14 @@ class SettingError(RequestError, ValueError):
 
 class CellLoadError(RequestError):
     """A user's cell could not be loaded, called or understood."""
+
+
+class CellCallError(CellLoadError, RuntimeError):
+    """A call of a user's cell failed, or answered with something that is no new state.
+
+    It is a RuntimeError too, so that whoever tries another way where a module cannot be traced
+    need not know whose module it is.
+    """
 
 
 class RunFolderError(RequestError, OSError):
