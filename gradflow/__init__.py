@@ -1,3 +1,53 @@
-"""Measure how much of a recurrent network's state at step 0 is still felt at step T."""
+"""Measure how much of a recurrent network's state at step 0 is still felt at step T.
+
+>>> import gradflow as gf
+>>> settings = gf.DecaySettings(cell="lstm", gate=0.5, candidate_gain=0, steps=10, hidden=4)
+>>> round(gf.run_decay(settings).curves[0].log10_norm[-1], 10)  # 10 log10(0.5)
+-3.0102999566
+
+Names are loaded when they are first used, so `import gradflow` is fast and needs no torch.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # what a type checker and an editor see
+    from gradflow.cells import hold_ as hold_
+    from gradflow.cells import register_cell as register_cell
+    from gradflow.engine import jacobian_norms as jacobian_norms
+    from gradflow.experiments.decay import run_decay as run_decay
+    from gradflow.experiments.saturate import run_saturate as run_saturate
+    from gradflow.settings import DecaySettings as DecaySettings
+    from gradflow.settings import SaturateSettings as SaturateSettings
+    from gradflow.store import load_result as load_result
 
 __version__ = "0.1.0"
+
+_ROOMS = ("cells", "checkpoints", "config", "engine", "errors", "experiments", "present", "records")
+# Where each name of the library lives.
+_NAMES = {
+    "DecaySettings": "gradflow.settings",
+    "SaturateSettings": "gradflow.settings",
+    "hold_": "gradflow.cells",
+    "jacobian_norms": "gradflow.engine",
+    "load_result": "gradflow.store",
+    "register_cell": "gradflow.cells",
+    "run_decay": "gradflow.experiments.decay",
+    "run_saturate": "gradflow.experiments.saturate",
+}
+
+__all__ = [*_NAMES, *_ROOMS]  # noqa: PLE0604 - the names are strings, of two tables
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return importlib.import_module(f"gradflow.{name}")
+    if name in _NAMES:
+        return getattr(importlib.import_module(_NAMES[name]), name)
+    raise AttributeError(f"module 'gradflow' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])
