@@ -8,7 +8,7 @@ ln ||P_t|| behind for the steps that were asked for. `DenseProduct` carries the 
 from __future__ import annotations
 
 import math
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -20,6 +20,7 @@ from gradflow.engine.log_norms import log_norm, log_norm_of_logs
 LN2 = math.log(2.0)
 
 
+@runtime_checkable  # so that tests can check it where it is annotated
 class Product(Protocol):
     """What `measure` asks of an accumulator."""
 
