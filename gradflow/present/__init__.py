@@ -1,0 +1,1 @@
+"""Records in; tables, CSV rows, figures and a page out. Nothing here measures or imports torch."""
