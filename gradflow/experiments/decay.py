@@ -22,6 +22,7 @@ from gradflow.errors import UnknownNameError, nearest_name
 from gradflow.experiments.decay_checks import decay_checks, decay_notes
 from gradflow.experiments.held_cells import HeldCell, held_cells, require_device, start_state
 from gradflow.experiments.rates import fit_rate, half_life, report_points
+from gradflow.provenance import Stopwatch, provenance
 from gradflow.records.decay import AutogradCheck, DecayCurve, DecayResult
 
 Progress = Callable[[str, int, int], None]
@@ -46,6 +47,7 @@ def run_decay(settings: DecaySettings, *, progress: Progress | None = None) -> D
         UnknownNameError: a cell, state or device that does not exist.
         CellLoadError: a user's cell that does not load or does not step.
     """
+    watch = Stopwatch()
     require_device(settings.device, getattr(torch, settings.dtype))
     subjects = {name: list(held_cells(name, settings)) for name in settings.cell}
     for name, cells in subjects.items():
@@ -59,6 +61,7 @@ def run_decay(settings: DecaySettings, *, progress: Progress | None = None) -> D
         notes=decay_notes(curves),
         checks=decay_checks(curves),
         config=settings.to_json(),
+        environment=provenance("decay", settings, watch),
     )
 
 
