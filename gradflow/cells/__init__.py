@@ -2,6 +2,7 @@
 
 from gradflow.cells.base import Cell
 from gradflow.cells.ensemble import stack_cells
+from gradflow.cells.foreign import ForeignCell
 from gradflow.cells.gates import Gate, Rows
 from gradflow.cells.gru import GRU
 from gradflow.cells.holding import hold_, logit, orthogonal_matrix
@@ -18,6 +19,7 @@ __all__ = [
     "Cell",
     "CellLike",
     "DiagonalSteps",
+    "ForeignCell",
     "Gate",
     "Linearization",
     "Rows",

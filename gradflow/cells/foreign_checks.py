@@ -1,0 +1,237 @@
+"""What a user's module must be for its Jacobian to mean anything, tried on a few rows.
+
+The new state must be a function of the old state and the input: the same on every call, of no
+other row of the batch, leaving its arguments alone, finite, and open to autograd. What is wrong
+is an error; what only ought to be known (dropout that is now off) is a note.
+"""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from gradflow.cells.call_form import CallForm
+from gradflow.cells.declared_form import PROBE_ROWS, call_initial_state
+from gradflow.cells.find_form import float_like
+from gradflow.cells.gates import Gate
+from gradflow.cells.holding import hold_
+from gradflow.cells.shapes import State
+from gradflow.errors import CellCallError, CellLoadError
+
+HELD_AT = 0.3  # a gate value that no other part of a cell has by chance
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A module in evaluation mode, how it is called, and a random input and state for it."""
+
+    module: nn.Module
+    form: CallForm
+    x: Tensor
+    state: State
+
+    @classmethod
+    def draw(cls, module: nn.Module, form: CallForm, *, seed: int = 0) -> Probe:
+        """Draw x and the state from a normal distribution, without torch's global generator."""
+        generator = torch.Generator().manual_seed(seed)
+        like = float_like(module)
+
+        def normal(width: int) -> Tensor:
+            drawn = torch.randn(PROBE_ROWS, width, dtype=torch.float64, generator=generator)
+            return drawn.to(like)
+
+        return cls(module, form, normal(form.input_size), tuple(map(normal, form.sizes)))
+
+    def answer(self, x: Tensor | None = None, state: State | None = None) -> State:
+        """Call the module, on the probe's own arguments where none are given."""
+        x = self.x if x is None else x
+        return self.form.call(self.module, x, self.state if state is None else state)
+
+
+def trial_copy(module: nn.Module) -> nn.Module | None:
+    """Return a copy, so that trials leave no trace, or None where the module cannot be copied."""
+    try:
+        return copy.deepcopy(module)
+    except (RuntimeError, TypeError, NotImplementedError):  # holds a tensor with a graph, a lock
+        return None
+
+
+def require_cell(probe: Probe) -> tuple[str, ...]:
+    """Raise unless the module is a cell in the sense of this file; return what to know of it.
+
+    Raises:
+        CellLoadError: which of the rules it breaks, and what mostly is the cause.
+    """
+    with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with torch.no_grad():
+            _require_finite_parameters(probe)
+            _require_untouched_arguments(probe)
+            _require_same_answer_twice(probe)
+            _require_finite_answers(probe)
+            _require_separate_rows(probe)
+        return _note_no_gradient(probe)
+
+
+def _require_finite_parameters(probe: Probe) -> None:
+    for name, tensor in probe.module.named_parameters():
+        if tensor.is_complex():
+            raise CellLoadError(
+                f"the states that are measured are real numbers; parameter {name!r} is complex. "
+                "Keep its real and imaginary part as two parameters."
+            )
+        if not torch.isfinite(tensor).all():
+            raise CellLoadError(
+                f"parameter {name!r} is not finite before anything ran: "
+                f"{int((~torch.isfinite(tensor)).sum())} of {tensor.numel()} entries are NaN or "
+                "infinite. Is a torch.empty left unset?"
+            )
+
+
+def _require_untouched_arguments(probe: Probe) -> None:
+    x, state = probe.x.clone(), tuple(part.clone() for part in probe.state)
+    probe.answer(x, state)
+    names = ("x", *probe.form.parts)
+    for name, after, before in zip(names, (x, *state), (probe.x, *probe.state), strict=True):
+        if not torch.equal(after, before):
+            raise CellLoadError(
+                f"{probe.form} changes its argument {name} in place, so the old state is lost "
+                f"before its derivative is taken. Work on a copy: {name} = {name}.clone()."
+            )
+
+
+def _require_same_answer_twice(probe: Probe) -> None:
+    first, second = probe.answer(), probe.answer()
+    if not all(map(_same, first, second)):
+        raise CellLoadError(
+            f"{probe.form} gives two answers to the same input and state, so it has no Jacobian: "
+            "it draws random numbers or keeps a memory of its own. "
+            "Draw only under `if self.training:`, and keep all memory in the state."
+        )
+
+
+def _require_finite_answers(probe: Probe) -> None:
+    zero = tuple(torch.zeros_like(part) for part in probe.state)
+    start = zero
+    if callable(getattr(probe.module, "initial_state", None)):
+        own, _ = call_initial_state(probe.module, PROBE_ROWS)
+        start = tuple(part.to(probe.x) for part in own)
+    tries = (
+        ("zero input and its first state", torch.zeros_like(probe.x), start),
+        ("random input and state of unit size", probe.x, probe.state),
+    )
+    for words, x, state in tries:
+        for name, part in zip(probe.form.parts, probe.answer(x, state), strict=True):
+            if not torch.isfinite(part).all():
+                kind = "NaN" if torch.isnan(part).any() else "infinite"
+                raise CellLoadError(
+                    f"{probe.form} is {kind} in {name} after one step from {words}, in "
+                    f"{part.dtype}. Look for a division by zero, a log of zero, or an overflow."
+                )
+
+
+def _require_separate_rows(probe: Probe) -> None:
+    """Raise if row 0 of the answer moves with the other rows, or cannot come alone."""
+    usual = probe.answer()
+    other = Probe.draw(probe.module, probe.form, seed=1)
+    x = torch.cat([probe.x[:1], other.x[1:]])
+    state = tuple(torch.cat([a[:1], b[1:]]) for a, b in zip(probe.state, other.state, strict=True))
+    if not all(_close(a[0], b[0]) for a, b in zip(usual, probe.answer(x, state), strict=True)):
+        raise CellLoadError(
+            f"{probe.form} lets the rows of a batch see each other: row 0 changed when only the "
+            "others did, but rows are separate samples. Is there a batch norm, or a softmax or "
+            "mean over axis 0? (Axis 0 is the batch.)"
+        )
+    try:
+        alone = probe.answer(probe.x[:1], tuple(part[:1] for part in probe.state))
+    except CellCallError as error:
+        raise CellLoadError(
+            f"a cell takes a batch of any size, but with one row alone {error}\n"
+            "Is there a squeeze() that takes the batch axis away?"
+        ) from error
+    if not all(_close(a[0], b[0]) for a, b in zip(usual, alone, strict=True)):
+        raise CellLoadError(
+            f"{probe.form} answers otherwise for one row alone than for the same row in a batch, "
+            "but rows are separate samples."
+        )
+
+
+def _note_no_gradient(probe: Probe) -> tuple[str, ...]:
+    """Return a note where autograd sees no way from the old state to the new one."""
+    with torch.enable_grad():
+        old = tuple(part.clone().requires_grad_() for part in probe.state)
+        new = probe.answer(probe.x, old)
+        joined = torch.cat(new, dim=-1)
+        found: Sequence[Tensor | None] = (None,)
+        if joined.requires_grad:
+            found = torch.autograd.grad(joined.sum(), old, allow_unused=True)
+    if any(gradient is not None for gradient in found):
+        return ()
+    return (
+        f"autograd sees no way from the old state to the new one in {probe.form}, so every norm "
+        "is zero: it detaches the state, or does not read it.",
+    )
+
+
+def note_training_mode(probe: Probe) -> tuple[str, ...]:
+    """Return a note where training mode would give another answer."""
+    trained = trial_copy(probe.module)
+    if trained is None:
+        return ()
+    trained.train()
+    with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        try:
+            answer = probe.form.call(trained, probe.x, probe.state)
+        except CellCallError:  # what training mode does is not measured, so it may fail
+            return ()
+        if all(map(_same, answer, probe.answer())):
+            return ()
+    return (
+        f"{type(probe.module).__name__} is measured in evaluation mode (module.eval()): dropout "
+        "is off and batch norm uses its running statistics.",
+    )
+
+
+def note_keep_gate(probe: Probe, gates: Sequence[Gate], kept_part: str) -> tuple[str, ...]:
+    """Return a note where the declared keep gate, held, does not multiply the kept part.
+
+    With every gate held and all else zero, d(kept')/d(kept) is the keep gate's value; another
+    number means that the declared rows are another gate's, or that the gate is no plain sigmoid.
+    """
+    keep = next((gate for gate in gates if gate.role == "keep" and gate.bias), None)
+    held = trial_copy(probe.module)
+    if keep is None or held is None:
+        return ()
+    value: dict[str, Any] = {keep.name: HELD_AT}
+    hold_(held, **value)
+    index = probe.form.parts.index(kept_part)
+    with torch.enable_grad():
+        old = tuple(part.clone().requires_grad_() for part in probe.state)
+        new = probe.form.call(held, probe.x, old)[index]
+        slope: Tensor | None = None
+        if new.requires_grad:
+            (slope,) = torch.autograd.grad(new.sum(), old[index], allow_unused=True)
+    if slope is not None and _close(slope, torch.full_like(slope, HELD_AT)):
+        return ()
+    found = "nothing" if slope is None else f"{slope.min().item():.3g}"
+    return (
+        f"held at {HELD_AT} with all else zero, the declared keep gate {keep.name!r} leaves "
+        f"{found} of {kept_part} per step, not {HELD_AT}: its rows may be another gate's.",
+    )
+
+
+def _same(one: Tensor, other: Tensor) -> bool:
+    return torch.equal(one.nan_to_num(), other.nan_to_num())
+
+
+def _close(one: Tensor, other: Tensor) -> bool:
+    """Return whether two results agree but for the rounding of another batch size."""
+    # a sum of n products rounds at about sqrt(n) eps; 1000 eps is far from both ends
+    tolerance = min(1000 * torch.finfo(one.dtype).eps, 0.05)
+    return torch.allclose(one, other, rtol=tolerance, atol=tolerance)
