@@ -74,7 +74,10 @@ def _first_that_works(module: nn.Module, forms: Sequence[CallForm]) -> CallForm:
         else:
             return form
     most_telling = sorted(faults, key=_silence)
-    shown = [fault for fault in most_telling if _silence(fault) == _silence(most_telling[0])][:2]
+    # forms that fail for one and the same reason are one fault
+    reasons = {str(fault).partition(": ")[2]: fault for fault in reversed(most_telling)}
+    shown = [fault for fault in most_telling if fault in reasons.values()]
+    shown = [fault for fault in shown if _silence(fault) == _silence(shown[0])][:2]
     raise CellLoadError(
         f"{type(module).__name__} does not work as a cell with x {forms[0].input_size} wide and a "
         f"state {' + '.join(map(str, forms[0].sizes))} wide.\n" + "\n".join(map(str, shown))
