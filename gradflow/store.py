@@ -8,9 +8,7 @@ A run folder holds `config.toml` (the settings in force), CSV tables, `figures/*
 
 from __future__ import annotations
 
-import csv
 import errno
-import io
 import json
 import os
 import re
@@ -20,11 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from gradflow.atomic import TEMPORARY, write_files
+from gradflow.documents import Json, Row, csv_text, json_text
 from gradflow.errors import RunFolderError, nearest_name
 from gradflow.records import DecayResult, Result
-
-Json = dict[str, Any]
-Row = Mapping[str, Any]
 
 _RESULT, _CONFIG, _FIGURES = "result.json", "config.toml", "figures"
 _CONFIG_LINE = re.compile(r"# gradflow \S+, settings sha256 ([0-9a-f]{64})")
@@ -96,25 +92,6 @@ def figure_path(folder: Path, figures: Iterable[str]) -> Path:
     """Return where the first of a run's figures is, the folder itself where it has none."""
     names = list(figures)
     return folder / _FIGURES / names[0] if names else folder
-
-
-def json_text(document: Json) -> str:
-    """Return a document as strict JSON (no NaN, no infinity, plain ASCII) with a last newline."""
-    return json.dumps(document, allow_nan=False, indent=2) + "\n"
-
-
-def csv_text(rows: Sequence[Row]) -> str:
-    r"""Return rows as one CSV with a header; what a row lacks, or has as None, is empty.
-
-    >>> csv_text([{"step": 1, "norm": 0.5}, {"step": 2, "norm": None}])
-    'step,norm\n1,0.5\n2,\n'
-    """
-    columns = list(dict.fromkeys(name for row in rows for name in row))
-    text = io.StringIO()
-    writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
 
 
 def load_document(folder: str | Path) -> Json:

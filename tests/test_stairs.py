@@ -16,7 +16,7 @@ import gradflow
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "gradflow"
 FLOORS = [
-    {"errors", "settings", "config", "records", "atomic", "store", "provenance"},
+    {"errors", "settings", "config", "records", "atomic", "documents", "store", "provenance"},
     {"cells"},
     {"engine", "checkpoints"},
     {"experiments"},

@@ -15,11 +15,11 @@ import pytest
 
 from gradflow import atomic
 from gradflow.config import DecaySettings, settings_digest, settings_toml
+from gradflow.documents import csv_text, json_text
 from gradflow.errors import RunFolderError
 from gradflow.provenance import Stopwatch, provenance
 from gradflow.records import Check, DecayCurve, DecayResult
 from gradflow.store import (
-    csv_text,
     load_document,
     load_result,
     require_free,
@@ -272,6 +272,13 @@ def test_a_folder_without_a_result_says_what_to_name(tmp_path: Path):
     """The folder that a command wrote is what `load_result` wants."""
     with pytest.raises(RunFolderError, match=r"there is none .*its --out"):
         load_result(tmp_path / "nowhere")
+
+
+def test_a_document_is_read_by_people_too():
+    """Objects are indented, and a long list of numbers does not take a line for each."""
+    text = json_text({"curve": {"steps": list(range(1000)), "parts": [{"name": "a"}]}})
+    assert len(text.splitlines()) == 10
+    assert json.loads(text)["curve"]["steps"] == list(range(1000))
 
 
 def test_a_table_has_every_column_of_every_row():

@@ -100,13 +100,13 @@ def deliver(request: Request, result: Result, outputs: Outputs) -> None:
         OutputError, RunFolderError: it cannot be shown, or not be stored.
         typer.Exit: always, with 0 or 1.
     """
-    from gradflow import config, store
+    from gradflow import config, documents, store
 
     document = result.to_json()
     if request.format == "json":
-        write_result(store.json_text(document))
+        write_result(documents.json_text(document))
     elif request.format == "csv":
-        write_result(store.csv_text(outputs.rows))
+        write_result(documents.csv_text(outputs.rows))
     else:
         write_table(outputs.table)
     figures = outputs.figure_files()

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import os
 from pathlib import Path
-from typing import Any
 
 import typer
 
@@ -15,9 +11,8 @@ from gradflow.cli import probes
 from gradflow.cli.common import require_format
 from gradflow.cli.options import Config, Debug, Force, Format, Out, Quiet, Seed
 from gradflow.cli.streams import write_result
+from gradflow.documents import Json, csv_text, json_text
 from gradflow.provenance import Stopwatch, provenance
-
-Json = dict[str, Any]
 
 
 def doctor(
@@ -38,9 +33,11 @@ def doctor(
     shown = require_format(format)
     document = examine(_read_seed(seed, config), Path(out or "runs"))
     if shown == "json":
-        write_result(json.dumps(document, indent=2, allow_nan=False) + "\n")
+        write_result(json_text(document))
+    elif shown == "csv":
+        write_result(csv_text(document["checks"]))
     else:
-        write_result(checks_csv(document) if shown == "csv" else report_lines(document))
+        write_result(report_lines(document))
     raise typer.Exit(0 if all(check["passed"] for check in document["checks"]) else 1)
 
 
@@ -104,15 +101,6 @@ def report_lines(document: Json) -> str:
         mark = "ok    " if check["passed"] else "BROKEN"
         lines.append(f"{mark}  {check['name']}  ({check['detail']})")
     return "\n".join(lines) + "\n"
-
-
-def checks_csv(document: Json) -> str:
-    """Return the checks as CSV."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, ["name", "passed", "detail"], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(document["checks"])
-    return text.getvalue()
 
 
 def _line(name: str, value: object) -> str:

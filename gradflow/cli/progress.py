@@ -25,7 +25,7 @@ class ProgressReport:
     def __init__(self, *, enabled: bool = True) -> None:
         self._enabled = enabled
         self._shown_at = time.monotonic()
-        self._live: Progress | None = None
+        self.live: Progress | None = None  # the bar, once it is shown
         self._task: TaskID | None = None
 
     def __enter__(self) -> Self:
@@ -37,16 +37,16 @@ class ProgressReport:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._live is not None:
-            self._live.stop()
+        if self.live is not None:
+            self.live.stop()
 
     def __call__(self, what: str, done: int, total: int) -> None:
         """Report that `done` of `total` steps of `what` are done."""
         if not self._enabled:
             return
         now = time.monotonic()
-        if self._live is not None and self._task is not None:
-            self._live.update(self._task, description=what, completed=done, total=total)
+        if self.live is not None and self._task is not None:
+            self.live.update(self._task, description=what, completed=done, total=total)
         elif sys.stderr is not None and sys.stderr.isatty():
             if now - self._shown_at >= QUIET_SECONDS:
                 self._start_live(what, done, total)
@@ -58,6 +58,6 @@ class ProgressReport:
         from rich.console import Console
         from rich.progress import Progress
 
-        self._live = Progress(console=Console(stderr=True), transient=True)
-        self._task = self._live.add_task(what, completed=done, total=total)
-        self._live.start()
+        self.live = Progress(console=Console(stderr=True), transient=True)
+        self._task = self.live.add_task(what, completed=done, total=total)
+        self.live.start()
