@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Collection
 from typing import ClassVar
 
 import torch
@@ -169,7 +170,14 @@ class Cell(nn.Module, ABC):
         """Return the step from the input's share of the pre-activations, without checks."""
 
     @abstractmethod
-    def linearize(self, drive: Drive, states: State, *, open_gates: bool = False) -> Linearization:
+    def linearize(
+        self,
+        drive: Drive,
+        states: State,
+        *,
+        open_gates: bool = False,
+        cut: Collection[str] = (),
+    ) -> Linearization:
         """Return the step Jacobians at `states`, in closed form.
 
         Args:
@@ -178,6 +186,8 @@ class Cell(nn.Module, ABC):
             open_gates: put 1 for every gate and slope that a finite pre-activation can never
                 make zero. A product that is zero even then is zero for the structure's sake, and
                 not by underflow.
+            cut: gates (or "candidate") that are taken as constants: their values stay, their
+                dependence on the old state is left out of the derivative.
         """
 
 

@@ -11,6 +11,7 @@ and 1 - z: `swap_update_convention_` goes from one to the other by negating the 
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Literal, get_args
 
 import torch
@@ -86,7 +87,14 @@ class GRU(Cell):
         h = z * state[0] + torch.sigmoid(-update) * n
         return Step(parts=self.parts, state=(h,), gates={"reset": r, "update": z}, candidate=n)
 
-    def linearize(self, drive: Drive, states: State, *, open_gates: bool = False) -> Linearization:
+    def linearize(
+        self,
+        drive: Drive,
+        states: State,
+        *,
+        open_gates: bool = False,
+        cut: Collection[str] = (),
+    ) -> Linearization:
         """Return the closed form of each step's Jacobian; see `Cell.linearize`.
 
         With a' the slope of a gate and n' = (1 - z) sech^2(n's pre-activation):
@@ -100,13 +108,19 @@ class GRU(Cell):
         slope = torch.ones_like if open_gates else sigmoid_slope
         squash = torch.ones_like if open_gates else tanh_slope
         form = AfterLinearization if self.reset == "after" else BeforeLinearization
+        through = {
+            "update": (h - torch.tanh(candidate)) * slope(update),
+            "candidate": gate(-update) * squash(candidate),
+            "reset": gated * slope(reset),
+        }
         return form(
             self.weight_hh,
             keep=gate(update),
-            through_update=(h - torch.tanh(candidate)) * slope(update),
-            through_candidate=gate(-update) * squash(candidate),
             reset=gate(reset),
-            through_reset=gated * slope(reset),
+            **{
+                f"through_{name}": torch.zeros_like(part) if name in cut else part
+                for name, part in through.items()
+            },
         )
 
     def swap_update_convention_(self) -> GRU:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
 
 import torch
@@ -31,7 +32,7 @@ class GRULinearization(Linearization):
         reset: Part,
         through_reset: Part,
     ) -> None:
-        self.keep: Tensor = keep
+        self.keep = keep
         self.steps, batch, self._hidden = keep.shape
         self._recurrent = recurrent
         self._u_reset, self._u_update, self._u_candidate = recurrent.chunk(3, dim=-2)
@@ -53,11 +54,18 @@ class GRULinearization(Linearization):
         """Return z where the recurrent weights are all zero."""
         if torch.any(self._recurrent):
             return None
-        return DiagonalSteps(keep=self.keep, readout={})
+        return DiagonalSteps(keep=self._keep.squeeze(-1), readout={})
+
+    def detour(self) -> Linearization:
+        """Return J_t - D_t: the same without the diagonal of z."""
+        detour = copy.copy(self)
+        detour._keep = torch.zeros_like(self._keep)
+        detour.keep = None
+        return detour
 
     def dense(self, t: int) -> StepJacobian:
         """Return J_t, (batch, hidden, hidden)."""
-        return self._combine(t) + torch.diag_embed(self.keep[t])
+        return self._combine(t) + torch.diag_embed(self._keep[t].squeeze(-1))
 
     @abstractmethod
     def _combine(self, t: int) -> Tensor:

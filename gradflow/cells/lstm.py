@@ -10,6 +10,8 @@ Row order i, f, g, o, and two bias vectors that add up, as in torch.nn.LSTMCell.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import torch
 from torch import Tensor, nn
 
@@ -56,7 +58,12 @@ class LSTM(Cell):
         return Step(parts=self.parts, state=(h, c), gates=gates, candidate=g)
 
     def linearize(
-        self, drive: Drive, states: State, *, open_gates: bool = False
+        self,
+        drive: Drive,
+        states: State,
+        *,
+        open_gates: bool = False,
+        cut: Collection[str] = (),
     ) -> LSTMLinearization:
         """Return the closed form of each step's Jacobian; see `Cell.linearize`.
 
@@ -71,14 +78,20 @@ class LSTM(Cell):
         gate = torch.ones_like if open_gates else torch.sigmoid
         slope = torch.ones_like if open_gates else sigmoid_slope
         squash = torch.ones_like if open_gates else tanh_slope
+        through = {
+            "forget": states[1] * slope(forget),
+            "input": g * slope(input_),
+            "candidate": gate(input_) * squash(candidate),
+            "output": torch.tanh(c) * slope(output),
+        }
         return LSTMLinearization(
             self.weight_hh,
             keep=gate(forget),
-            through_forget=states[1] * slope(forget),
-            through_input=g * slope(input_),
-            through_candidate=gate(input_) * squash(candidate),
-            through_output=torch.tanh(c) * slope(output),
             readout=gate(output) * squash(c),
+            **{
+                f"through_{name}": torch.zeros_like(part) if name in cut else part
+                for name, part in through.items()
+            },
         )
 
     @classmethod
@@ -112,6 +125,7 @@ class LSTMLinearization(Linearization):
     ) -> None:
         self.keep: Tensor = keep
         self.readout = readout
+        self._through_output = through_output
         self.steps, _, self._hidden = keep.shape
         self._recurrent = recurrent
         self._by_gate = recurrent.chunk(4, dim=-2)
@@ -157,6 +171,19 @@ class LSTMLinearization(Linearization):
             return None
         return DiagonalSteps(keep=self.keep, readout={"h": self.readout})
 
+    def detour(self) -> Linearization:
+        """Return J_t - D_t: c keeps nothing of itself, h still reads what it kept."""
+        return LSTMDetour(self)
+
+    def rank_bound(self) -> Tensor:
+        """Return H + rank(diag(through_output_t) U_o), (time, batch).
+
+        J_t = [I, readout; 0, I] [through_output U_o, 0; A, f]: the first factor has full rank, the
+        second is block triangular. Gates that h does not move leave rank H of 2H.
+        """
+        open_rows = torch.count_nonzero(self._through_output, dim=-1)
+        return self._hidden + open_rows.minimum(torch.linalg.matrix_rank(self._by_gate[3]))
+
     def dense(self, t: int) -> StepJacobian:
         """Return J_t, (batch, 2 hidden, 2 hidden), rows and columns in the order h, c."""
         batch = self.keep.shape[1]
@@ -174,3 +201,31 @@ class LSTMLinearization(Linearization):
         into_c = torch.mul(by_forget, u_forget, out=self._combined[:, self._hidden :])
         into_c.addcmul_(by_input, u_input).addcmul_(by_candidate, u_candidate)
         return self._combined
+
+
+class LSTMDetour(Linearization):
+    """J_t - D_t of an LSTM: the new h still reads f dc through c_t, the new c does not keep it."""
+
+    def __init__(self, whole: LSTMLinearization) -> None:
+        self._whole, self.steps = whole, whole.steps
+        self._hidden = whole.keep.shape[-1]
+        self._kept_then_read = (whole.readout * whole.keep).unsqueeze(-1)
+
+    def push(self, t: int, tangent: Block, out: Tensor | None = None) -> Block:
+        """Return (J_t - D_t) @ tangent."""
+        dc = tangent[:, self._hidden :]
+        through_h = torch.cat([tangent[:, : self._hidden], torch.zeros_like(dc)], dim=-2)
+        out = self._whole.push(t, through_h, out=out)
+        out[:, : self._hidden].addcmul_(self._kept_then_read[t], dc)
+        return out
+
+    def pull(self, t: int, cotangent: Block) -> Block:
+        """Return (J_t - D_t)^T @ cotangent."""
+        pulled = self._whole.pull(t, cotangent)
+        to_h = cotangent[:, : self._hidden]
+        return torch.cat([pulled[:, : self._hidden], self._kept_then_read[t] * to_h], dim=-2)
+
+    def dense(self, t: int) -> StepJacobian:
+        """Return J_t - D_t."""
+        identity = torch.eye(2 * self._hidden).to(self._kept_then_read)
+        return self.push(t, identity.repeat(self._kept_then_read.shape[1], 1, 1))

@@ -7,7 +7,7 @@ A cell names its gates, steps, and (where it can) gives its own derivative in cl
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -72,6 +72,24 @@ class Linearization(ABC):
 
     def diagonal(self) -> DiagonalSteps | None:
         """Return the diagonal form where the units do not see each other, else None."""
+        return None
+
+    def detour(self) -> Linearization:
+        """Return the steps without their direct path, J_t - D_t, by formula and not by subtraction.
+
+        D_t is the keep gate on the kept part's own diagonal and zero elsewhere. Without a keep
+        gate there is no direct path, and all is detour. A detour's `keep` is None.
+        """
+        if self.keep is None:
+            return self
+        raise NotImplementedError(f"{type(self).__name__} has a keep gate and no detour of its own")
+
+    def rank_bound(self) -> Tensor | None:
+        """Return the rank that no J_t exceeds by the way it is built, (time, batch).
+
+        A dense J_t hides it: rounding makes a matrix of rank H look like one of full rank. None
+        where nothing is known.
+        """
         return None
 
     @abstractmethod
@@ -143,6 +161,11 @@ class CellLike(Protocol):
         """What the input adds to the pre-activations, for any number of steps at once."""
 
     def linearize(
-        self, drive: Tensor, states: State, *, open_gates: bool = False
+        self,
+        drive: Tensor,
+        states: State,
+        *,
+        open_gates: bool = False,
+        cut: Collection[str] = (),
     ) -> Linearization | None:
         """The step Jacobians at the given states, or None without a closed form."""

@@ -8,6 +8,7 @@ fades, J_t = diag(1 - h_t^2) W_hh.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Literal, cast, get_args
 
 import torch
@@ -72,18 +73,26 @@ class RNN(Cell):
         return Step(parts=self.parts, state=(h,), gates={}, candidate=h)
 
     def linearize(
-        self, drive: Drive, states: State, *, open_gates: bool = False
+        self,
+        drive: Drive,
+        states: State,
+        *,
+        open_gates: bool = False,
+        cut: Collection[str] = (),
     ) -> RNNLinearization:
         """Return J_t = diag(slope_t) W_hh at each state; see `Cell.linearize`."""
         preactivation = self._preactivation(drive, states)
         if self.nonlinearity == "relu":
             # torch's convention at the kink: the slope of relu at 0 is 0
             slope = (preactivation > 0).to(preactivation.dtype)
+            slope = torch.where(torch.isnan(preactivation), preactivation, slope)
         elif open_gates:
             slope = torch.ones_like(preactivation)
         else:
             slope = tanh_slope(preactivation)
-        return RNNLinearization(self.weight_hh, slope)
+        return RNNLinearization(
+            self.weight_hh, torch.zeros_like(slope) if "candidate" in cut else slope
+        )
 
     @classmethod
     def from_torch(cls, module: nn.RNNCell) -> RNN:
@@ -123,6 +132,11 @@ class RNNLinearization(Linearization):
         if torch.any(self._recurrent):
             return None
         return DiagonalSteps(keep=torch.zeros_like(self._slope.squeeze(-1)), readout={})
+
+    def rank_bound(self) -> Tensor:
+        """Return rank(W_hh), or the number of units whose slope is not zero, (time, batch)."""
+        live = torch.count_nonzero(self._slope, dim=(-2, -1))
+        return live.minimum(torch.linalg.matrix_rank(self._recurrent))
 
     def dense(self, t: int) -> StepJacobian:
         """Return diag(slope_t) W_hh."""
