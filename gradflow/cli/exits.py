@@ -106,7 +106,7 @@ def _broken_package(problem: BaseException) -> str | None:
     if isinstance(problem, ModuleNotFoundError) and problem.name:
         name = problem.name.partition(".")[0]
         return None if name == "gradflow" else name
-    for frame in traceback.extract_tb(problem.__traceback__):
+    for frame in reversed(traceback.extract_tb(problem.__traceback__)):
         inside = re.search(r"-packages[/\\](\w+)", frame.filename)
         if inside and inside[1] != "gradflow" and frame.name == "<module>":
             return inside[1]
