@@ -37,7 +37,7 @@ class SharedModule(nn.Module):
 
     def _apply(self, fn: Callable[..., Any], recurse: bool = True) -> Self:
         # through the module, which may move tensors of its own as well
-        self.module._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        self.module._apply(fn, recurse)
         return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:

@@ -21,8 +21,12 @@ def torch_options(module: nn.RNNCellBase) -> dict[str, Any]:
 
 
 def copy_weights(module: nn.RNNCellBase, cell: CellT) -> CellT:
-    """Copy every parameter of a torch cell into `cell` and return it."""
-    cell.load_state_dict(module.state_dict())
+    """Copy every parameter of a torch cell into `cell` and return it.
+
+    They are read as attributes: a weight that is computed (weight norm) comes as it is now.
+    """
+    names = [name for name, _ in cell.named_parameters()]
+    cell.load_state_dict({name: getattr(module, name).detach() for name in names})
     return cell
 
 
