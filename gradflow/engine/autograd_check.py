@@ -8,12 +8,15 @@ whole Jacobian. No scale is carried: the numbers are good only while autograd's 
 from __future__ import annotations
 
 import math
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 
-from gradflow.cells.base import Cell, CellLike
+from gradflow.cells.base import CellLike
 from gradflow.cells.gru import GRU
+from gradflow.cells.lstm import LSTM
+from gradflow.cells.rnn import RNN
 from gradflow.cells.shapes import State
 from gradflow.engine.blocks import BlockName, Norm, locate_block
 from gradflow.engine.log_norms import log_norm
@@ -44,15 +47,26 @@ def autograd_log_norms(
     copies = place.rows.stop - place.rows.start
     with torch.enable_grad():
         start = torch.cat(state, dim=-1).detach().expand(copies, -1).clone().requires_grad_()
-        current = tuple(start.split(widths, dim=-1))
+        current: State = torch.split(start, widths, dim=-1)
         norms = []
         for t in range(steps[-1]):
             current = call_module(module, x[t].expand(copies, -1), current)
             if t + 1 in steps:
                 new = torch.cat(current, dim=-1)[:, place.rows]
-                (jacobian,) = torch.autograd.grad(new.diagonal().sum(), start, retain_graph=True)
-                norms.append(log_norm(jacobian[:, place.columns], norm))
+                norms.append(log_norm(rows_by_copies(new, start)[:, place.columns], norm))
     return torch.stack(norms)
+
+
+def rows_by_copies(new: Tensor, copies: Tensor) -> Tensor:
+    """Return the Jacobian whose row j is the gradient of entry j of `new[j]` at `copies[j]`.
+
+    Zeros where nothing of `copies` reached `new`. The graph is kept for a later call.
+    """
+    total = new.diagonal().sum()
+    if not total.requires_grad:
+        return torch.zeros_like(copies)
+    (jacobian,) = torch.autograd.grad(total, copies, retain_graph=True, materialize_grads=True)
+    return jacobian
 
 
 def call_module(module: nn.Module, x: Tensor, state: State) -> State:
@@ -69,10 +83,11 @@ def independent_twin(cell: CellLike) -> tuple[nn.Module, str]:
     """
     if isinstance(cell, GRU) and cell.reset == "before":
         return cell, "the cell's own step, reset before the product"
-    if isinstance(cell, Cell):
-        module = cell.to_torch()  # type: ignore[attr-defined]
-        return module, f"torch.nn.{type(module).__name__}"
-    module = getattr(cell, "module", cell)
+    # a subclass may step in another way, so that torch's cell would be no twin of it
+    if isinstance(cell, LSTM | GRU | RNN) and type(cell) in (LSTM, GRU, RNN):
+        twin: nn.Module = cell.to_torch()
+        return twin, f"torch.nn.{type(twin).__name__}"
+    module = cast(nn.Module, getattr(cell, "module", cell))
     return module, type(module).__name__
 
 

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from gradflow.cells.base import CellLike, Linearization
 from gradflow.cells.shapes import Block, State, StepJacobian
+from gradflow.engine.autograd_check import rows_by_copies
 
 GENERIC_CHUNK_ELEMENTS = 2**22  # 32 MB of float64 step Jacobians at once
 
@@ -50,20 +51,27 @@ def step_jacobians(cell: CellLike, drive: Tensor, states: State) -> Tensor:
         drive: (time, batch, ...), from `cell.drive`.
         states: the states before each step, one (time, batch, width) tensor per part.
     """
-    time, batch = states[0].shape[:2]
     widths = [part.shape[-1] for part in states]
-    joint = torch.cat(states, dim=-1).flatten(0, 1)
-    inputs = drive.flatten(0, 1)
+    joint = torch.cat(states, dim=-1)
+    units = torch.eye(joint.shape[-1], dtype=joint.dtype, device=joint.device)
 
     def one_step(vector: Tensor, row: Tensor) -> Tensor:
-        parts = tuple(part.unsqueeze(0) for part in vector.split(widths))
-        return torch.cat(cell.advance(row.unsqueeze(0), parts), dim=-1).squeeze(0)
+        def new_state(old: Tensor) -> Tensor:
+            return torch.cat(cell.advance(row, torch.split(old, widths, dim=-1)), dim=-1)
+
+        # All rows at once, as the cell is called: row b of an ensemble needs the weights of b.
+        pull = torch.func.vjp(new_state, vector)[1]
+        rows: Tensor = torch.func.vmap(lambda unit: pull(unit.expand_as(vector))[0])(units)
+        return rows
 
     try:
-        jacobian = torch.func.vmap(torch.func.jacrev(one_step))(joint, inputs)
+        jacobian: Tensor = torch.func.vmap(one_step)(joint, drive).transpose(1, 2)
     except (RuntimeError, NotImplementedError):
-        jacobian = _jacobians_by_copies(cell, inputs, joint, widths)
-    return jacobian.detach().unflatten(0, (time, batch))
+        by_row = _jacobians_by_copies(cell, drive.flatten(0, 1), joint.flatten(0, 1), widths)
+        jacobian = by_row.reshape(*joint.shape, -1)
+    # autograd takes the slope of relu at nan for 1: a state that is no number has no derivative
+    lost = torch.isnan(joint).any(dim=-1)
+    return jacobian.detach().masked_fill(lost[..., None, None], torch.nan)
 
 
 def _jacobians_by_copies(
@@ -79,10 +87,9 @@ def _jacobians_by_copies(
     for row, vector in zip(inputs, joint, strict=True):
         with torch.enable_grad():
             copies = vector.detach().expand(size, size).clone().requires_grad_()
-            parts = tuple(copies.split(widths, dim=-1))
+            parts = torch.split(copies, widths, dim=-1)
             new = torch.cat(cell.advance(row.expand(size, *row.shape), parts), dim=-1)
-            (jacobian,) = torch.autograd.grad(new.diagonal().sum(), copies)
-        jacobians.append(jacobian)
+            jacobians.append(rows_by_copies(new, copies))
     return torch.stack(jacobians)
 
 
@@ -91,9 +98,8 @@ def realised_keep_gate(cell: CellLike, drive: Tensor, states: State) -> Tensor |
     keep = next((gate for gate in cell.gates if gate.role == "keep"), None)
     if keep is None:
         return None
-    time, batch = states[0].shape[:2]
-    flat = tuple(part.flatten(0, 1) for part in states)
     with torch.no_grad():
-        gates = cell.compute(drive.flatten(0, 1), flat).gates
-    value = gates.get(keep.name)
-    return None if value is None else value.detach().unflatten(0, (time, batch))
+        steps = zip(drive, *states, strict=True)
+        gates = [cell.compute(row, tuple(parts)).gates.get(keep.name) for row, *parts in steps]
+    known = [value for value in gates if value is not None]
+    return torch.stack(known) if len(known) == len(gates) else None

@@ -45,7 +45,8 @@ class DenseProduct:
         self._product = start.clone(memory_format=torch.contiguous_format)
         self._spare = torch.empty_like(self._product)
         self._exponent = torch.zeros(batch, dtype=torch.float64, device=like.device)
-        self._bound = 2.0 ** (-math.log2(torch.finfo(like.dtype).tiny) / 8)
+        self._limit = round(-math.log2(torch.finfo(like.dtype).tiny))  # 2^+-limit are normal
+        self._bound = 2.0 ** (self._limit / 8)
 
     def advance(self, linearization: Linearization, points: Tensor) -> Tensor:
         """Multiply the chunk's steps on; see `Product.advance`."""
@@ -67,10 +68,13 @@ class DenseProduct:
         low, high = torch.aminmax(size)
         if low.item() >= 1.0 / self._bound and high.item() <= self._bound:
             return
+        # Now by the largest entry: where one is below 1e-162 the sum of squares is zero.
+        size = self._product.abs().amax(dim=(-2, -1))
         ordinary = (size > 0) & torch.isfinite(size)
-        power = torch.where(ordinary, torch.frexp(size).exponent, 0).tolist()
+        exponent = torch.frexp(size).exponent.clamp(-self._limit, self._limit)
+        power = torch.where(ordinary, exponent, 0).tolist()
         # torch.ldexp and torch.exp2 are not exact in every dtype; Python's ldexp is
-        scale = self._exponent.new_tensor([math.ldexp(1.0, -exponent) for exponent in power])
+        scale = self._exponent.new_tensor([math.ldexp(1.0, -p) for p in power])
         self._product.mul_(scale.to(self._product.dtype)[:, None, None])
         self._exponent += self._exponent.new_tensor(power)
 
