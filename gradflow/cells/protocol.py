@@ -98,7 +98,22 @@ class Linearization(ABC):
 
 
 @runtime_checkable
-class CellLike(Protocol):
+class Recurrence(Protocol):
+    """What running needs: a step from what `drive` made of the input; rows see only themselves."""
+
+    @property
+    def hidden_size(self) -> int:
+        """Width of the kept part."""
+
+    def drive(self, x: Tensor) -> Tensor:
+        """What the input adds to the pre-activations, for any number of steps at once."""
+
+    def advance(self, drive: Tensor, state: State) -> State:
+        """The new state."""
+
+
+@runtime_checkable
+class CellLike(Recurrence, Protocol):
     """What the engine needs of a cell; `Cell` and `ForeignCell` have it."""
 
     @property
@@ -116,10 +131,6 @@ class CellLike(Protocol):
     @property
     def input_size(self) -> int:
         """Width of x."""
-
-    @property
-    def hidden_size(self) -> int:
-        """Width of the kept part."""
 
     @property
     def part_sizes(self) -> tuple[int, ...]:
@@ -153,12 +164,6 @@ class CellLike(Protocol):
 
     def compute(self, drive: Tensor, state: State) -> Step:
         """One step without checks, from what `drive` made of the input."""
-
-    def advance(self, drive: Tensor, state: State) -> State:
-        """The new state of `compute` alone."""
-
-    def drive(self, x: Tensor) -> Tensor:
-        """What the input adds to the pre-activations, for any number of steps at once."""
 
     def linearize(
         self,

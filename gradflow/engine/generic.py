@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from gradflow.cells.base import CellLike, Linearization
+from gradflow.cells.protocol import Recurrence
 from gradflow.cells.shapes import Block, State, StepJacobian
 from gradflow.engine.autograd_check import rows_by_copies
 
@@ -43,7 +44,7 @@ def linearize(cell: CellLike, drive: Tensor, states: State) -> Linearization:
     return GenericLinearization(cell, drive, states) if own is None else own
 
 
-def step_jacobians(cell: CellLike, drive: Tensor, states: State) -> Tensor:
+def step_jacobians(cell: Recurrence, drive: Tensor, states: State) -> Tensor:
     """Return every step's Jacobian, (time, batch, state, state).
 
     Args:
@@ -75,7 +76,7 @@ def step_jacobians(cell: CellLike, drive: Tensor, states: State) -> Tensor:
 
 
 def _jacobians_by_copies(
-    cell: CellLike, inputs: Tensor, joint: Tensor, widths: list[int]
+    cell: Recurrence, inputs: Tensor, joint: Tensor, widths: list[int]
 ) -> Tensor:
     """Return each row's Jacobian by running as many copies of the state as it has entries.
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gradflow.cells.base import CellLike
+from gradflow.cells.protocol import CellLike, Recurrence
 from gradflow.cells.shapes import State
 
 CHUNK_ELEMENTS = 2**20  # about 8 MB of float64 per stored part
@@ -36,12 +36,12 @@ class Chunk:
         return self.drive.shape[0]
 
 
-def chunk_length(cell: CellLike, batch: int, steps: int) -> int:
+def chunk_length(cell: Recurrence, batch: int, steps: int) -> int:
     """Return how many steps of this cell to keep at once."""
     return max(1, min(steps, 512, CHUNK_ELEMENTS // (batch * cell.hidden_size)))
 
 
-def run_in_chunks(cell: CellLike, x: Tensor, state: State, length: int) -> Iterator[Chunk]:
+def run_in_chunks(cell: Recurrence, x: Tensor, state: State, length: int) -> Iterator[Chunk]:
     """Run the cell over x (time, batch, input) from `state`, and yield it chunk by chunk."""
     for start in range(0, x.shape[0], length):
         inputs = x[start : start + length]
@@ -55,7 +55,7 @@ def run_in_chunks(cell: CellLike, x: Tensor, state: State, length: int) -> Itera
         yield Chunk(start=start, drive=drive, states=stored, last=state)
 
 
-def _drive(cell: CellLike, inputs: Tensor) -> Tensor:
+def _drive(cell: Recurrence, inputs: Tensor) -> Tensor:
     """Return the input's share of the pre-activations, once where the input is constant.
 
     `expand` makes a constant input cost one step's memory: its stride in time is 0.
