@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # what a type checker and an editor see
     from gradflow.engine import jacobian_norms as jacobian_norms
     from gradflow.experiments.decay import run_decay as run_decay
     from gradflow.experiments.saturate import run_saturate as run_saturate
+    from gradflow.present import plot as plot
     from gradflow.settings import DecaySettings as DecaySettings
     from gradflow.settings import SaturateSettings as SaturateSettings
     from gradflow.store import load_result as load_result
@@ -38,12 +39,14 @@ _NAMES = {
     "run_saturate": "gradflow.experiments.saturate",
 }
 
-__all__ = [*_NAMES, *_ROOMS]  # noqa: PLE0604 - the names are strings, of two tables
+_MODULES = {room: f"gradflow.{room}" for room in _ROOMS} | {"plot": "gradflow.present.plot"}
+
+__all__ = [*_NAMES, *_MODULES]  # noqa: PLE0604 - the names are strings, of two tables
 
 
 def __getattr__(name: str) -> Any:
-    if name in _ROOMS:
-        return importlib.import_module(f"gradflow.{name}")
+    if name in _MODULES:
+        return importlib.import_module(_MODULES[name])
     if name in _NAMES:
         return getattr(importlib.import_module(_NAMES[name]), name)
     raise AttributeError(f"module 'gradflow' has no attribute {name!r}")

@@ -38,27 +38,35 @@ def decay_outputs(result: DecayResult, *, style: str = "screen") -> Outputs:
 def decay_table(result: DecayResult) -> TextTable:
     """Return the table of a decay, a rich renderable: a section per cell and candidate gain.
 
-    Logarithms are base 10, the departure is in nats per step, the half-life in steps.
+    Logarithms are base 10, the departure is in nats per step, the half-life in steps. The gate as
+    realised over the run has its own column where it is not the value asked for, to six digits.
     """
     last = {int(curve.steps[-1]) for curve in result.curves if curve.steps.size}
-    at = str(last.pop()) if len(last) == 1 else "T"
-    columns = (
+    at = f"T={last.pop()}" if len(last) == 1 else "T, the last"
+    ranged = any(_realised(curve) != number_text(curve.gate_value) for curve in result.curves)
+    columns = [
         Column("cell", numeric=False),
         Column("gain"),
-        Column("gate\nheld at"),
+        Column("gate"),
+        *([Column("gate as\nrealised")] if ranged else []),
         Column("path", numeric=False),
         Column("factor\nper step"),
-        Column(f"log10 norm\nat T={at}" if at != "T" else "log10 norm\nat the end"),
+        Column("log10\nnorm at T"),
         Column("T log10\ngate"),
-        Column("half-life\n(steps)"),
-        Column("departure\n(nats/step)"),
+        Column("half-life\nsteps"),
+        Column("departure\nnats/step"),
+    ]
+    notes = [*result.notes, *(note for curve in result.curves for note in curve.notes)]
+    return TextTable(
+        title=f"How much of step 0 is still felt at step {at} ({words.conditions(result)})",
+        columns=tuple(columns),
+        sections=tuple(
+            tuple(_cells(curve, ranged=ranged) for curve in _by_gate(panel))
+            for panel in words.panels_of(result)
+        ),
+        notes=tuple(dict.fromkeys(notes)),
+        shared=2,
     )
-    sections = tuple(
-        tuple(_cells(curve) for curve in _by_gate(panel)) for panel in words.panels_of(result)
-    )
-    notes = (*words.zero_sentences(result), *_own_notes(result))
-    title = f"How much of step 0 is still felt at step T ({words.conditions(result)})"
-    return TextTable(title=title, columns=columns, sections=sections, notes=notes)
 
 
 def decay_rows(result: DecayResult) -> list[Row]:
@@ -108,12 +116,17 @@ def _by_gate(panel: words.Panel) -> list[DecayCurve]:
     return sorted(curves, key=lambda curve: -order[words.curve_value(curve)])
 
 
-def _cells(curve: DecayCurve) -> tuple[str, ...]:
+def _realised(curve: DecayCurve) -> str:
+    return range_text(curve.gate_min, curve.gate_max)
+
+
+def _cells(curve: DecayCurve, *, ranged: bool) -> tuple[str, ...]:
     trend = curve.trend_log10
     return (
         curve.cell,
         number_text(curve.candidate_gain),
-        range_text(curve.gate_min, curve.gate_max),
+        number_text(curve.gate_value),
+        *([_realised(curve)] if ranged else []),
         curve.path,
         number_text(curve.factor_per_step),
         log10_text(float(curve.log10_norm[-1])) if curve.steps.size else ABSENT,
@@ -129,10 +142,6 @@ def _half_life(curve: DecayCurve) -> str:
     if curve.rate is None:
         return ABSENT
     return "grows" if curve.rate > 0 else "holds"
-
-
-def _own_notes(result: DecayResult) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(note for curve in result.curves for note in curve.notes))
 
 
 def _summary(curve: DecayCurve) -> dict[str, Any]:

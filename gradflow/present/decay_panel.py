@@ -13,6 +13,7 @@ from gradflow.present import decay_words as words
 from gradflow.present.decay_words import Panel
 from gradflow.present.end_labels import EndLabel, draw_end_labels
 from gradflow.present.log_axis import CEILING, Scale, mark, scale_of
+from gradflow.present.numbers import counted
 from gradflow.present.palette import Look, gate_look
 from gradflow.present.theme import Theme, inches_of, shortened
 from gradflow.present.thinning import line_indices, marker_indices
@@ -51,7 +52,7 @@ def draw_panel(ax: Axes, panel: Panel, *, theme: Theme, scale: Scale) -> None:
         labels += _labels(curve, scale, zero_height=height)
     labels += [_draw_path(ax, curve, scale) for curve in drawn_paths(panel, scale)]
     draw_end_labels(ax, labels, size=theme.font * 0.95)
-    _write_zero_note(ax, panel, theme, height=scale.floor)
+    _write_zero_note(ax, panel, theme, scale)
 
 
 def drawn_paths(panel: Panel, scale: Scale) -> list[DecayCurve]:
@@ -59,7 +60,9 @@ def drawn_paths(panel: Panel, scale: Scale) -> list[DecayCurve]:
     return [
         curve
         for curve in panel.others
-        if not _is_on_full(curve, panel, scale) and not _is_on_trend(curve, scale)
+        if not _is_on_full(curve, panel, scale)
+        and not _is_on_trend(curve, scale)
+        and np.isfinite(curve.log10_norm).any()
     ]
 
 
@@ -195,16 +198,22 @@ def _end_height(curve: DecayCurve, scale: Scale, *, zero_height: float) -> float
     return scale.share(end) if math.isfinite(end) else CEILING
 
 
-def _write_zero_note(ax: Axes, panel: Panel, theme: Theme, *, height: float) -> None:
-    zeros = [curve for curve in panel.full if curve.first_zero_step is not None]
+def zero_note(panel: Panel) -> str:
+    """Return what of a panel is zero, from which step on and why; empty where nothing is."""
+    zeros = [curve for curve in panel.full if _has_zero(curve)]
+    silent = [curve for curve in panel.others if np.isneginf(curve.log10_norm).all()]
     if not zeros:
-        return
-    exact = all(curve.zero_reason != "underflow" for curve in zeros)
-    first = min(curve.first_zero_step or 1 for curve in zeros)
+        return f"the {silent[0].path} path is exactly zero" if silent else ""
+    first = min(int(curve.steps[np.isneginf(curve.log10_norm)][0]) for curve in zeros)
+    exact = all(curve.zero_reason == "exact" for curve in zeros)
     kind = "exactly zero" if exact else "zero by underflow"
-    note = f"{len(zeros)} of {len(panel.full)} curves: {kind} from T={first}"
-    place = ax.transAxes
-    ax.text(0.01, height - 0.02, note, transform=place, fontsize=theme.font * 0.9, va="top")
+    return f"{len(zeros)} of {counted(len(panel.full), 'curve')} {kind} from T={first}"
+
+
+def _write_zero_note(ax: Axes, panel: Panel, theme: Theme, scale: Scale) -> None:
+    height = scale.floor - 0.02 if scale.zeros else 0.08
+    size = theme.font * 0.9
+    ax.text(0.01, height, zero_note(panel), transform=ax.transAxes, fontsize=size, va="top")
 
 
 def _has_zero(curve: DecayCurve) -> bool:

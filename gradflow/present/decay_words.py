@@ -14,7 +14,7 @@ from gradflow.records.base import FloatArray
 
 _CELL_TITLES = {"lstm": "LSTM", "gru": "GRU", "rnn": "RNN"}
 _GATE_SYMBOLS = {"forget": "f", "update": "z"}
-ON_TREND = 1e-6  # nats per step: less is rounding, and no eye could see it
+ON_TREND = 1e-3  # nats per step: the factor per step reads the same to three digits
 
 
 @dataclass(frozen=True)
@@ -124,40 +124,6 @@ def conditions(result: DecayResult) -> str:
     return ", ".join(["zero input", *facts])
 
 
-def zero_sentence(curve: DecayCurve) -> str | None:
-    """Return why a curve is zero, from which step on; None where it is not."""
-    if curve.first_zero_step is None:
-        return None
-    when = f"from T={curve.first_zero_step}"
-    subject = f"{cell_title(curve.cell)}, {curve_name(curve)}"
-    if curve.candidate_gain is not None and curve.gate_value is not None:
-        subject += f", candidate gain {curve.candidate_gain:g}"
-    if curve.zero_reason == "underflow":
-        return (
-            f"{subject}: zero {when} by underflow: the true number is not zero, "
-            "but too small for the number format."
-        )
-    return (
-        f"{subject}: exactly zero {when}: no path leads from {curve.state}_0 to {curve.state}_T. "
-        "That is an answer, not a failure."
-    )
-
-
-def zero_sentences(result: DecayResult) -> tuple[str, ...]:
-    """Return why curves are zero, one sentence for all gates of a cell and gain that agree."""
-    groups: dict[tuple[str, str], list[DecayCurve]] = {}
-    for panel in panels_of(result):
-        for curve in (*panel.full, *panel.others):
-            sentence = zero_sentence(curve)
-            if sentence is not None:
-                tail = sentence.partition(": ")[2]
-                groups.setdefault((f"{panel.title}, {curve.path} path", tail), []).append(curve)
-    return tuple(
-        f"{head}, {', '.join(curve_name(curve) for curve in curves)}: {tail}"
-        for (head, tail), curves in groups.items()
-    )
-
-
 def caption_of(result: DecayResult) -> str:
     """Return what the figure shows: where the trend is the truth, and where it is not."""
     panels = panels_of(result)
@@ -166,7 +132,7 @@ def caption_of(result: DecayResult) -> str:
     sentences = [_agreement_sentence(on)] if on else []
     if off:
         findings = "; ".join(_departure_clause(panel) for panel in off)
-        sentences.append(f"With a live candidate the trend is not the truth: {findings}.")
+        sentences.append(f"The trend is not the truth: {findings}.")
     if any(curve.first_zero_step is not None for panel in panels for curve in panel.full):
         sentences.append("Triangles at the floor: zero, which no logarithm can show.")
     return " ".join(sentences)
@@ -200,7 +166,8 @@ def _agreement_sentence(panels: Sequence[Panel]) -> str:
 def _departure_clause(panel: Panel) -> str:
     worst = max(_departing(panel), key=lambda curve: abs(curve.departure or 0.0))
     kept = number_text(worst.factor_per_step, 3)
-    return f"{panel.title}, {curve_name(worst)} keeps {kept} a step"
+    value = number_text(curve_value(worst), 3)
+    return f"{panel.title}: {curve_name(worst)} keeps {kept} a step, not {value}"
 
 
 def _panel_sentence(panel: Panel) -> str:

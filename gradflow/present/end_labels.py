@@ -56,8 +56,8 @@ def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list
     return [level + index * gap for index, level in enumerate(levels)]
 
 
-def draw_end_labels(ax: Axes, labels: Sequence[EndLabel], *, size: float) -> None:
-    """Write labels to the right of `ax`, at a font size in points."""
+def draw_end_labels(ax: Axes, labels: Sequence[EndLabel], *, size: float, x: float = 1.0) -> None:
+    """Write labels right of where the lines end (`x`, a share of the axis), `size` in points."""
     height = 72.0 * inches_of(ax)[1]
     gap = 1.25 * size / height
     low, high = 0.4 * gap, 1.0 + 1.2 * gap
@@ -68,14 +68,14 @@ def draw_end_labels(ax: Axes, labels: Sequence[EndLabel], *, size: float) -> Non
     size *= min(1.0, room / gap)
     heights = spread([min(max(label.y, 0.0), 1.0) for label in kept], gap, low, high)
     for label, place in zip(kept, heights, strict=True):
-        _write(ax, label, offset=(place - label.y) * height, size=size)
+        _write(ax, label, x=x, offset=(place - label.y) * height, size=size)
 
 
-def _write(ax: Axes, label: EndLabel, *, offset: float, size: float) -> None:
+def _write(ax: Axes, label: EndLabel, *, x: float, offset: float, size: float) -> None:
     moved = abs(offset) > 0.3 * size
     ax.annotate(
         label.text,
-        xy=(1.0, label.y),
+        xy=(x, label.y),
         xycoords="axes fraction",
         xytext=(1.4 * size, offset),
         textcoords="offset points",

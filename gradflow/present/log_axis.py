@@ -20,6 +20,7 @@ FloatArray = NDArray[np.float64]
 
 _WIDE, _NARROW = 2.5, 0.7  # decades: whole powers above, evenly spaced numbers below
 _FLOAT_RANGE = 300.0
+_FLAT = 1e-5  # decades: below it a curve is level, and its wiggles are rounding
 _FLOOR_COLOR = "#f1f2f4"
 CEILING = 0.965  # height of marks at the top, as a share of the axis
 _FLOOR, _ROW, _MOST = 0.04, 0.05, 0.34  # the same of zeros: the lowest, the next, all of them
@@ -115,11 +116,20 @@ def scale_of(arrays: Sequence[FloatArray], *, zeros: int = 0) -> Scale:
     if not finite.size:
         return Scale(-1.0, 0.15, zeros)
     low, high = float(finite.min()), float(finite.max())
-    pad = max(0.06 * (high - low), 1e-3 * max(abs(low), abs(high)), 1e-4)
+    span = high - low
+    pad = 0.06 * span if span > _FLAT else 0.1
     return Scale(low - pad, high + pad, zeros)
 
 
-def mark(ax: Axes, steps: FloatArray, *, height: float, marker: str, color: ColorType) -> None:
+def mark(
+    ax: Axes,
+    steps: FloatArray,
+    *,
+    height: float,
+    marker: str,
+    color: ColorType,
+    label: str = "_beyond",
+) -> None:
     """Mark steps whose value has no logarithm, at a height that is a share of the axis.
 
     The marks: "v" for an exact zero, "^" for an infinity, "x" for what is not a number.
@@ -135,4 +145,5 @@ def mark(ax: Axes, steps: FloatArray, *, height: float, marker: str, color: Colo
         transform=ax.get_xaxis_transform(),  # a share of the axis: its limits may change
         clip_on=False,
         zorder=4,
+        label=label,  # a leading underscore keeps it out of a legend
     )

@@ -27,16 +27,19 @@ def signed_text(value: float | None, digits: int = 3) -> str:
     return "0" if value == 0 else f"{value:+.{digits}g}"
 
 
-def range_text(low: float | None, high: float | None, digits: int = 6) -> str:
-    """Return one number where both ends read the same, else "low..high".
+def range_text(low: float | None, high: float | None) -> str:
+    """Return one number where both ends read the same to six digits, else "low..high".
 
-    >>> range_text(0.1, 0.1 + 1e-12), range_text(0.0985, 0.1012)
-    ('0.1', '0.0985..0.1012')
+    The lower end has four digits: with six a range would not fit a terminal of 80 columns.
+
+    >>> range_text(0.1, 0.1 + 1e-12), range_text(9.62834e-06, 0.999998)
+    ('0.1', '9.628e-06..0.999998')
     """
     if low is None or high is None:
-        return number_text(high if low is None else low, digits)
-    texts = (number_text(low, digits), number_text(high, digits))
-    return texts[0] if texts[0] == texts[1] else "..".join(texts)
+        return number_text(high if low is None else low)
+    if number_text(low) == number_text(high):
+        return number_text(high)
+    return f"{number_text(low, 4)}..{number_text(high)}"
 
 
 def log10_text(value: float, digits: int = 6) -> str:

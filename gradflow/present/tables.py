@@ -1,19 +1,20 @@
 """One table for the terminal, a pipe and a notebook: text cells that are never cut.
 
-A `TextTable` is a rich renderable. It fits itself to the width: as it is; with its first column
-folded; or, where even that is too wide, with one line per number.
+A `TextTable` is a rich renderable that fits itself to the width: as it is; with what a section
+shares moved to a line above the section; or, where even that is too wide, one number a line.
 """
 
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.measure import Measurement
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -37,13 +38,15 @@ class Column:
 class TextTable:
     """Rows of text under columns; `sections` are groups of rows, notes stand below.
 
-    The first column may be folded where there is little room; no other cell is ever broken.
+    The first `shared` columns may be the same in all rows of a section; a narrow terminal shows
+    them once, above it.
     """
 
     title: str
     columns: tuple[Column, ...]
     sections: tuple[tuple[Cells, ...], ...]
     notes: tuple[str, ...] = ()
+    shared: int = 0
 
     @property
     def rows(self) -> tuple[Cells, ...]:
@@ -55,40 +58,49 @@ class TextTable:
         yield Text(self.title, style="bold")
         yield from self._body(console, options)
         for note in self.notes:
-            yield Padding(Text(note), (0, 0, 0, 1))
+            yield Text(note, overflow="fold")
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
         """Return the width of the whole table; a terminal narrower than that gets another form."""
-        wide = options.update(max_width=100_000)
-        widest = Measurement.get(console, wide, self._table()).maximum
+        texts = (self.title, *self.notes)  # in a pipe each is one line
+        widest = max(_width(console, options, self._whole()), *map(cell_len, texts))
         return Measurement(widest, widest)
 
     def _body(self, console: Console, options: ConsoleOptions) -> Iterator[Table | Text]:
-        wide = options.update(max_width=100_000)
-        for folded in (None, *range(24, 7, -4)):
-            table = self._table(folded)
-            if Measurement.get(console, wide, table).maximum <= options.max_width:
-                yield table
-                return
-        yield from self._lines()
+        whole = self._whole()
+        if _width(console, options, whole) <= options.max_width:
+            yield whole
+            return
+        compact = list(self._compact())
+        tables = [part for part in compact if isinstance(part, Table)]
+        if all(_width(console, options, part) <= options.max_width for part in tables):
+            yield from compact
+        else:
+            yield from self._lines()
 
-    def _table(self, folded: int | None = None) -> Table:
-        table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
-        for index, column in enumerate(self.columns):
-            foldable = folded is not None and index == 0
-            table.add_column(
-                Text(column.heading, style="bold"),
-                justify="right" if column.numeric else "left",
-                vertical="top",
-                no_wrap=not foldable,
-                overflow="fold",
-                max_width=folded if foldable else None,
-            )
+    def _whole(self) -> Table:
+        table = _table(self.columns)
         for section in self.sections:
             for index, row in enumerate(section):
                 last = index == len(section) - 1 and section is not self.sections[-1]
-                table.add_row(*(Text(cell) for cell in row), end_section=last)
+                table.add_row(*map(Text, row), end_section=last)
         return table
+
+    def _compact(self) -> Iterator[Table | Text]:
+        """Yield each section under a line that says what its rows share."""
+        own = self.columns[self.shared :]
+        widths = [
+            max([*(cell_len(line) for line in column.heading.split("\n")), *map(cell_len, cells)])
+            for column, *cells in zip(own, *(row[self.shared :] for row in self.rows), strict=True)
+        ]
+        for section in self.sections:
+            same = zip(self.columns, section[0][: self.shared], strict=False)
+            heading = ", ".join(f"{column.line} {cell}" for column, cell in same)
+            yield Text("\n" + heading, style="bold", overflow="fold")
+            table = _table(own, widths, gap=1)
+            for row in section:
+                table.add_row(*map(Text, row[self.shared :]))
+            yield table
 
     def _lines(self) -> Iterator[Text]:
         """Yield each row as lines of "heading  value", for a terminal narrower than any table."""
@@ -118,3 +130,20 @@ class TextTable:
 def _html_cell(column: Column, cell: str) -> str:
     side = "right" if column.numeric else "left"
     return f'<td style="text-align:{side}">{html.escape(cell)}</td>'
+
+
+def _table(
+    columns: tuple[Column, ...], widths: Sequence[int | None] | None = None, *, gap: int = 2
+) -> Table:
+    padding = (0, gap - 1, 0, 0)  # the box draws one more blank between columns
+    table = Table(box=box.SIMPLE_HEAD, padding=padding, pad_edge=False, show_edge=False)
+    for column, width in zip(columns, widths or [None] * len(columns), strict=True):
+        side: Literal["left", "right"] = "right" if column.numeric else "left"
+        heading = Text(column.heading, style="bold")
+        table.add_column(heading, justify=side, vertical="bottom", no_wrap=True, min_width=width)
+    return table
+
+
+def _width(console: Console, options: ConsoleOptions, table: Table) -> int:
+    """Return the width that a table needs so that no cell is cut."""
+    return Measurement.get(console, options.update(max_width=100_000), table).maximum

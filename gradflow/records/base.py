@@ -6,6 +6,7 @@ becomes `null`, and a field beside it says why); `from_json` reads the same docu
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -33,9 +34,7 @@ def finite_list(values: FloatArray) -> list[float | None]:
 
 def array_from_list(values: list[float | None], *, missing: float) -> FloatArray:
     """Read a list of `finite_list` back; each None becomes `missing` (-inf for log norms)."""
-    return np.array(
-        [missing if value is None else value for value in values], dtype=np.float64
-    )
+    return np.array([missing if value is None else value for value in values], dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -59,8 +58,8 @@ class Result:
     """
 
     command: ClassVar[str] = ""
-    # Set by `gradflow.present` when a result is first shown in a notebook, so that records
-    # never import anything that draws.
+    # Set by `gradflow.present.notebook`, which is loaded (by name) when a notebook first shows a
+    # result: so records never import anything that draws.
     html_renderer: ClassVar[Callable[[Any], str] | None] = None
 
     config: Json = field(default_factory=dict, kw_only=True)
@@ -87,5 +86,7 @@ class Result:
         }
 
     def _repr_html_(self) -> str | None:
+        if type(self).html_renderer is None:
+            importlib.import_module("gradflow.present.notebook")
         renderer = type(self).html_renderer
         return None if renderer is None else renderer(self)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from gradflow.errors import ShapeError
 from gradflow.records.base import FloatArray, Json, finite_or_none
@@ -116,7 +115,7 @@ def summarize_norms(steps: ArrayLike, norms: ArrayLike, *, log10: bool = False) 
 
 def paired_log10(
     steps: ArrayLike, norms: ArrayLike, *, log10: bool = False
-) -> tuple[FloatArray, FloatArray, Any]:
+) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
     """Return steps, log10 norms and which norms are below zero (and so no norms), all (count,).
 
     Raises:
