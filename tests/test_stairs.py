@@ -20,11 +20,11 @@ FLOORS = [
     {"cells"},
     {"engine", "checkpoints"},
     {"experiments"},
-    {"present"},
+    {"present", "plot"},
     {"cli"},
     {"__main__"},
 ]
-LIGHT = FLOORS[0] | {"present"}  # so that stored results show without torch
+LIGHT = FLOORS[0] | {"present", "plot"}  # so that stored results show without torch
 DRAWING = {"matplotlib", "rich", "typer"}
 
 
@@ -44,9 +44,9 @@ def room(module: str) -> str:
 
 
 def floor(module: str) -> int:
-    """Return the floor of a module, counted from the ground."""
-    (level,) = [level for level, rooms in enumerate(FLOORS) if room(module) in rooms]
-    return level
+    """Return the floor of a module, counted from the ground; the attic for one of no room."""
+    levels = [level for level, rooms in enumerate(FLOORS) if room(module) in rooms]
+    return levels[0] if levels else len(FLOORS)
 
 
 @cache
