@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:  # what a type checker and an editor see
     from gradflow.cells import hold_ as hold_
     from gradflow.cells import register_cell as register_cell
+    from gradflow.checkpoints import from_torch as from_torch
     from gradflow.engine import jacobian_norms as jacobian_norms
     from gradflow.experiments.decay import run_decay as run_decay
     from gradflow.experiments.saturate import run_saturate as run_saturate
@@ -31,6 +32,7 @@ _ROOMS = ("cells", "checkpoints", "config", "engine", "errors", "experiments", "
 _NAMES = {
     "DecaySettings": "gradflow.settings",
     "SaturateSettings": "gradflow.settings",
+    "from_torch": "gradflow.checkpoints",
     "hold_": "gradflow.cells",
     "jacobian_norms": "gradflow.engine",
     "load_result": "gradflow.store",

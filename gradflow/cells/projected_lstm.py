@@ -12,10 +12,15 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from gradflow.cells.gates import Gate, Rows
-from gradflow.cells.lstm import LSTM
+from gradflow.cells.gates import Gate, Role, Rows
 
 Pair = tuple[Tensor, Tensor]
+ROW_ORDER: tuple[tuple[str, Role], ...] = (
+    ("input", "write"),
+    ("forget", "keep"),
+    ("candidate", "candidate"),
+    ("output", "output"),
+)
 
 
 class ProjectedLSTM(nn.Module):
@@ -60,19 +65,13 @@ class ProjectedLSTM(nn.Module):
     def gates(self) -> list[Gate]:
         """The gates in torch's row order, the candidate among them."""
         biases = ("bias_ih", "bias_hh") if self.bias_ih is not None else ()
-        size = self.hidden_size
-        return [
-            Gate(
-                name=name,
-                role=role,
-                bias=tuple(Rows(bias, slice(first, first + size)) for bias in biases),
-                weights=tuple(
-                    Rows(weight, slice(first, first + size))
-                    for weight in ("weight_ih", "weight_hh")
-                ),
-            )
-            for first, (name, role) in zip(range(0, 4 * size, size), LSTM.row_order, strict=True)
-        ]
+        gates = []
+        for index, (name, role) in enumerate(ROW_ORDER):
+            rows = slice(index * self.hidden_size, (index + 1) * self.hidden_size)
+            bias = tuple(Rows(parameter, rows) for parameter in biases)
+            weights = (Rows("weight_ih", rows), Rows("weight_hh", rows))
+            gates.append(Gate(name, role, bias=bias, weights=weights))
+        return gates
 
     def forward(self, x: Tensor, state: Pair) -> Pair:
         """Return the new (h, c)."""
@@ -85,7 +84,7 @@ class ProjectedLSTM(nn.Module):
     def gate_values(self, x: Tensor, state: Pair) -> dict[str, Tensor]:
         """Return every gate by name, and the candidate."""
         rows = self._preactivations(x, state[0])
-        names = [name for name, _ in LSTM.row_order]
+        names = [name for name, _ in ROW_ORDER]
         squash = {"candidate": torch.tanh}
         return {
             name: squash.get(name, torch.sigmoid)(row)

@@ -1,0 +1,197 @@
+"""Objects from a user's own Python: `path/to/file.py:name` or `package.module:name`.
+
+The code runs as Python would run it from its own folder: what lies beside the file can be
+imported, and paths are relative to the working directory. What it prints goes to standard error,
+because standard output carries results only.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import difflib
+import importlib
+import importlib.util
+import os
+import sys
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+from gradflow.cells.user_code import describe_fault
+from gradflow.errors import CellLoadError, nearest_name
+
+# A file is run once per version of it: one sweep asks for the same cell many times.
+_loaded: dict[tuple[Path, int, int], ModuleType] = {}
+# Modules that were imported from beside a user's file, by name: the folder of each.
+_siblings: dict[str, Path] = {}
+
+
+def is_place(spec: str) -> bool:
+    """Return whether a text is meant as a file or a module, and not as a registered name.
+
+    >>> is_place("cells/mine.py:make_cell"), is_place("package.module:Cell"), is_place("lstm")
+    (True, True, False)
+    """
+    return ":" in spec or spec.endswith(".py") or "/" in spec or os.sep in spec
+
+
+def load_object(spec: str) -> object:
+    """Return the object that `file.py:name` or `package.module:name` names.
+
+    Args:
+        spec: a path (relative to the working directory, `~` allowed) or a module's dotted name,
+            a colon, and the name of something at the top of it (`Class.method` goes deeper).
+
+    Raises:
+        CellLoadError: which part of it fails: the form, the file, its code, or the name.
+    """
+    place, colon, name = spec.rpartition(":")
+    if not colon or not name.strip() or not place.strip() or "/" in name:
+        raise CellLoadError(_no_name(spec if not name or "/" in name or not colon else name))
+    is_file = place.endswith(".py") or "/" in place or os.sep in place or Path(place).exists()
+    module = load_file(Path(place).expanduser()) if is_file else _import_module(place)
+    found: object = module
+    for step in name.strip().split("."):
+        if not hasattr(found, step):
+            raise CellLoadError(f"{place} has no {name!r}. {nearest_name(step, _own_names(found))}")
+        found = getattr(found, step)
+    return found
+
+
+def load_file(path: Path) -> ModuleType:
+    """Run a Python file (once for each version of it) and return its module.
+
+    Raises:
+        CellLoadError: there is no such file, it is no Python, or running it fails.
+    """
+    _require_python_file(path)
+    full = path.resolve()
+    status = full.stat()
+    key = (full, status.st_mtime_ns, status.st_size)
+    if key not in _loaded:
+        _loaded[key] = _run_file(path, full)
+    return _loaded[key]
+
+
+@contextlib.contextmanager
+def user_code_from(folder: Path) -> Iterator[None]:
+    """Let code import what lies in `folder`, first; keep what it prints off standard output.
+
+    Afterwards the folder stays at the end of the path, where it hides nothing: an import that
+    only happens inside a call still finds its sibling.
+    """
+    place = str(folder)
+    _forget_namesakes(folder)
+    before = set(sys.modules)
+    sys.path.insert(0, place)
+    importlib.invalidate_caches()
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
+    finally:
+        with contextlib.suppress(ValueError):
+            sys.path.remove(place)
+        if place not in sys.path:
+            sys.path.append(place)
+        for name in set(sys.modules) - before:
+            file = getattr(sys.modules[name], "__file__", None)
+            if file is not None and Path(file).resolve().is_relative_to(folder):
+                _siblings[name] = folder
+
+
+def _require_python_file(path: Path) -> None:
+    if path.is_dir():
+        raise CellLoadError(f"{path} is a folder; a cell is written {path}/FILE.py:NAME.")
+    if not path.exists():
+        folder = path.parent
+        if not folder.is_dir():
+            raise CellLoadError(f"there is no folder {folder} (looked from {Path.cwd()}).")
+        others = sorted(file.name for file in folder.glob("*.py"))
+        close = difflib.get_close_matches(path.name, others, n=1)
+        hint = f"Did you mean {folder / close[0]}?" if close else f"Looked from {Path.cwd()}."
+        raise CellLoadError(f"there is no file {path}. {hint}")
+    if path.suffix != ".py":
+        raise CellLoadError(f"{path} is no Python file: its name does not end in .py.")
+
+
+def _run_file(path: Path, full: Path) -> ModuleType:
+    # a name of its own, so that a user's `torch.py` or `cell.py` hides nobody's module
+    name = f"gradflow_user_{full.stem}_{zlib.crc32(str(full).encode()):08x}"
+    spec = importlib.util.spec_from_file_location(name, full)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    replaced = sys.modules.get(name)
+    sys.modules[name] = module  # dataclasses and pickle look their module up
+    try:
+        with user_code_from(full.parent):
+            code = compile(full.read_bytes(), str(full), "exec", dont_inherit=True)
+            exec(code, module.__dict__)
+    except (Exception, SystemExit) as error:
+        sys.modules.pop(name)
+        if replaced is not None:
+            sys.modules[name] = replaced
+        raise CellLoadError(
+            f"{path} cannot be run: {describe_fault(error)}{_cure(error)}"
+        ) from error
+    return module
+
+
+def _import_module(name: str) -> ModuleType:
+    try:
+        with user_code_from(Path.cwd()):
+            return importlib.import_module(name)
+    except (Exception, SystemExit) as error:
+        missing = error.name if isinstance(error, ModuleNotFoundError) else None
+        if missing is not None and (name == missing or name.startswith(f"{missing}.")):
+            hint = f" Did you mean {name}.py:NAME?" if Path(f"{name}.py").exists() else ""
+            raise CellLoadError(
+                f"there is no module {missing!r}, installed or in {Path.cwd()}.{hint}"
+            ) from error
+        if isinstance(error, ValueError | TypeError) and not name.replace(".", "_").isidentifier():
+            raise CellLoadError(
+                f"{name!r} is neither a file nor the dotted name of a module. "
+                "A cell of your own is written path/to/file.py:name."
+            ) from error
+        raise CellLoadError(
+            f"the module {name} cannot be imported: {describe_fault(error)}{_cure(error)}"
+        ) from error
+
+
+def _forget_namesakes(folder: Path) -> None:
+    """Let this folder's modules be imported where another user folder's have the same names."""
+    for name, other in list(_siblings.items()):
+        top = name.partition(".")[0]
+        has_own = (folder / f"{top}.py").exists() or (folder / top / "__init__.py").exists()
+        if other != folder and has_own:
+            sys.modules.pop(name, None)
+            del _siblings[name]
+
+
+def _cure(error: BaseException) -> str:
+    if isinstance(error, SystemExit):
+        return "\nPut what should only happen in a script under `if __name__ == '__main__':`."
+    if isinstance(error, ImportError) and "relative import" in str(error):
+        return "\nA file inside a package is named by its module: package.module:name."
+    return ""
+
+
+def _no_name(spec: str) -> str:
+    """Return what to say of a place without a name: what is there to choose from."""
+    text = f"{spec!r} does not say which object is meant; write it as FILE.py:NAME."
+    try:
+        tree = ast.parse(Path(spec.rstrip(":")).expanduser().read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return text
+    kinds = (ast.FunctionDef, ast.ClassDef)
+    names = [node.name for node in tree.body if isinstance(node, kinds) and node.name[0] != "_"]
+    return f"{text} In the file: {', '.join(names)}." if names else text
+
+
+def _own_names(place: object) -> list[str]:
+    """Return the names to offer: what a module defines itself, before what it imported."""
+    public = {name: value for name, value in vars(place).items() if not name.startswith("_")}
+    own = getattr(place, "__name__", None)
+    defined = [name for name, value in public.items() if getattr(value, "__module__", None) == own]
+    return defined or [name for name, value in public.items() if not isinstance(value, ModuleType)]
