@@ -64,7 +64,7 @@ def load_cell(
             made, told = _call(factory, factory.__name__, asked, options, Path.cwd())
         cell = _as_cell(_own_copy(made, dtype, device), asked, told)
     except CellLoadError as error:
-        raise CellLoadError(f"cell {spec}: {error}") from error
+        raise CellLoadError(f"--cell {spec}: {error}") from error
     return cell
 
 
@@ -78,8 +78,8 @@ def _make_from_place(
         return found, {}
     if not callable(found):
         raise CellLoadError(
-            f"{name} is a {type(found).__name__}; a cell is a function or class that returns a "
-            "torch.nn.Module."
+            f"{name} cannot be called (its type is {type(found).__name__}); a cell is a function "
+            "or class that returns a torch.nn.Module."
         )
     path = Path(place).expanduser()
     folder = path.resolve().parent if path.suffix == ".py" else Path.cwd()
@@ -203,4 +203,4 @@ def _instead(made: object) -> str:
         return "it returned None. Is a return missing?"
     if isinstance(made, type):
         return f"it returned the class {made.__name__} itself. Return {made.__name__}(...)."
-    return f"it returned a {type(made).__name__}."
+    return f"it returned something of type {type(made).__name__}."

@@ -49,9 +49,8 @@ def load_object(spec: str) -> object:
     """
     place, colon, name = spec.rpartition(":")
     if not colon or not name.strip() or not place.strip() or "/" in name:
-        raise CellLoadError(_no_name(spec if not name or "/" in name or not colon else name))
-    is_file = place.endswith(".py") or "/" in place or os.sep in place or Path(place).exists()
-    module = load_file(Path(place).expanduser()) if is_file else _import_module(place)
+        raise CellLoadError(_no_name(spec))
+    module = load_file(Path(place).expanduser()) if _is_path(place) else _import_module(place)
     found: object = module
     for step in name.strip().split("."):
         if not hasattr(found, step):
@@ -99,6 +98,13 @@ def user_code_from(folder: Path) -> Iterator[None]:
             file = getattr(sys.modules[name], "__file__", None)
             if file is not None and Path(file).resolve().is_relative_to(folder):
                 _siblings[name] = folder
+
+
+def _is_path(place: str) -> bool:
+    """Return whether this means a file; a folder's bare name is a module where it is a package."""
+    if place.endswith(".py") or "/" in place or os.sep in place:
+        return True
+    return Path(place).exists() and not (Path(place) / "__init__.py").exists()
 
 
 def _require_python_file(path: Path) -> None:
