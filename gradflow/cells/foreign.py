@@ -190,14 +190,15 @@ class ForeignCell(SharedModule):
             ShapeError, DtypeError: x or the state do not fit.
             CellCallError: the module raised, or answered with something that is no new state.
         """
-        require_state(self, state)
-        require_tensor("x", x, (state[0].shape[0], self.input_size), self.dtype)
+        self._require_arguments(x, state)
         return self.compute(x, state)
 
     def forward(self, x: Tensor, state: Tensor | State | None = None) -> Tensor | State:
         """Run one step in torch's call form; zeros stand in for a state that is not given."""
         given = self.initial_state(x.shape[0]) if state is None else state
-        new = self.step(x, (given,) if isinstance(given, Tensor) else tuple(given)).state
+        packed = (given,) if isinstance(given, Tensor) else tuple(given)
+        self._require_arguments(x, packed)
+        new = self.advance(x, packed)
         return new[0] if len(self.parts) == 1 else new
 
     def drive(self, x: Tensor) -> Tensor:
@@ -237,6 +238,10 @@ class ForeignCell(SharedModule):
     ) -> Linearization | None:
         """Return None: a user's module has no closed form; torch.func differentiates it."""
         return None
+
+    def _require_arguments(self, x: Tensor, state: State) -> None:
+        require_state(self, state)
+        require_tensor("x", x, (state[0].shape[0], self.input_size), self.dtype)
 
     def _printing_aside(self) -> contextlib.AbstractContextManager[Any]:
         if self._prints_to_stderr:

@@ -87,8 +87,8 @@ def independent_twin(cell: CellLike) -> tuple[nn.Module, str]:
     if isinstance(cell, LSTM | GRU | RNN) and type(cell) in (LSTM, GRU, RNN):
         twin: nn.Module = cell.to_torch()
         return twin, f"torch.nn.{type(twin).__name__}"
-    module = cast(nn.Module, getattr(cell, "module", cell))
-    return module, type(module).__name__
+    # around a user's module, the cell knows the form that the module is called in
+    return cast(nn.Module, cell), type(getattr(cell, "module", cell)).__name__
 
 
 def readable_steps(
