@@ -87,6 +87,7 @@ class GRU(Cell):
         h = z * state[0] + torch.sigmoid(-update) * n
         return Step(parts=self.parts, state=(h,), gates={"reset": r, "update": z}, candidate=n)
 
+    @torch.no_grad()
     def linearize(
         self,
         drive: Drive,
@@ -114,7 +115,7 @@ class GRU(Cell):
             "reset": gated * slope(reset),
         }
         return form(
-            self.weight_hh,
+            self.weight_hh.detach(),
             keep=gate(update),
             reset=gate(reset),
             **{

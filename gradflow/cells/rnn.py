@@ -72,6 +72,7 @@ class RNN(Cell):
         h = activation(self._preactivation(drive, state))
         return Step(parts=self.parts, state=(h,), gates={}, candidate=h)
 
+    @torch.no_grad()
     def linearize(
         self,
         drive: Drive,
@@ -91,7 +92,7 @@ class RNN(Cell):
         else:
             slope = tanh_slope(preactivation)
         return RNNLinearization(
-            self.weight_hh, torch.zeros_like(slope) if "candidate" in cut else slope
+            self.weight_hh.detach(), torch.zeros_like(slope) if "candidate" in cut else slope
         )
 
     @classmethod
