@@ -9,6 +9,7 @@
     |   |-- SettingError              an impossible value, or a TOML file that cannot be read
     |   |-- CellLoadError             a user's cell: missing file, missing name, a wrong return
     |   |   `-- CellCallError         a user's cell: a call of it that fails or answers wrongly
+    |   |-- DivergenceError           a state that left the finite numbers while it was measured
     |   |-- RunFolderError            an output folder that cannot or must not be written, or read
     |   `-- OutputError               standard output cannot be written (a full disk behind it)
     `-- Interrupted                   stopped by the user: exit code 130, what was done is kept
@@ -63,6 +64,10 @@ class CellCallError(CellLoadError, RuntimeError):
     It is a RuntimeError too, so that whoever tries another way where a module cannot be traced
     need not know whose module it is.
     """
+
+
+class DivergenceError(RequestError, ArithmeticError):
+    """A state, or its Jacobian, that is no longer finite where the measurement needs it to be."""
 
 
 class RunFolderError(RequestError, OSError):
