@@ -45,6 +45,8 @@ class Theme:
         return self.font / 72.0
 
 
+_HINTED = 1.03  # in a PNG letters are fitted to pixels, and grow by as much
+
 _THEMES: dict[str, Theme] = {
     "paper": Theme(
         one_column=3.4, two_columns=7.0, panel_height=1.75, font=7.0, line=1.5, marker=3.6, dpi=300
@@ -116,9 +118,9 @@ def inches_of(ax: Axes) -> tuple[float, float]:
 def text_width(text: str, size: float) -> float:
     """Return how wide a line of plain text is, in inches, at a font size in points.
 
-    Letter by letter, so that no renderer is needed; kerning is left out (it only narrows).
+    Letter by letter, so that no renderer is needed; an upper bound, since kerning only narrows.
     """
-    return sum(_letter_width(letter) for letter in text) * size / 72.0
+    return _HINTED * sum(_letter_width(letter) for letter in text) * size / 72.0
 
 
 def wrapped(text: str, width: float, size: float) -> list[str]:
