@@ -2,7 +2,7 @@
 
 >>> import gradflow as gf
 >>> settings = gf.DecaySettings(cell="lstm", gate=0.5, candidate_gain=0, steps=10, hidden=4)
->>> round(gf.run_decay(settings).curves[0].log10_norm[-1], 10)  # 10 log10(0.5)
+>>> round(float(gf.run_decay(settings).curves[0].log10_norm[-1]), 10)  # 10 log10(0.5)
 -3.0102999566
 
 Names are loaded when they are first used, so `import gradflow` is fast and needs no torch.
@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # what a type checker and an editor see
     from gradflow.cells import register_cell as register_cell
     from gradflow.checkpoints import from_torch as from_torch
     from gradflow.engine import jacobian_norms as jacobian_norms
+    from gradflow.engine.lyapunov import lyapunov_spectrum as lyapunov_spectrum
     from gradflow.experiments.decay import run_decay as run_decay
     from gradflow.experiments.saturate import run_saturate as run_saturate
     from gradflow.present import plot as plot
@@ -36,6 +37,7 @@ _NAMES = {
     "hold_": "gradflow.cells",
     "jacobian_norms": "gradflow.engine",
     "load_result": "gradflow.store",
+    "lyapunov_spectrum": "gradflow.engine.lyapunov",
     "register_cell": "gradflow.cells",
     "run_decay": "gradflow.experiments.decay",
     "run_saturate": "gradflow.experiments.saturate",

@@ -170,3 +170,11 @@ def test_every_name_of_the_library_is_there():
         assert name in dir(gradflow)
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         gradflow.nonsense  # noqa: B018
+
+
+def test_a_result_of_the_library_shows_itself_in_a_notebook():
+    """A curve or a table says more at the end of a notebook's cell than a name in brackets."""
+    settings = gradflow.DecaySettings(cell="lstm", gate=0.5, steps=3, hidden=2)
+    page = gradflow.run_decay(settings)._repr_html_()
+    assert "<table" in page
+    assert "<img" in page
