@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from gradflow.cells.arguments import require_state, require_tensor
 from gradflow.cells.gates import Gate, Role, Rows
 from gradflow.cells.protocol import CellLike, DiagonalSteps, Linearization, Step
+from gradflow.cells.recurrence import run_by_steps
 from gradflow.cells.shapes import Drive, Inputs, State
 from gradflow.errors import ShapeError
 
@@ -46,6 +47,13 @@ class Cell(nn.Module, ABC):
     kept_part: ClassVar[str] = "h"
     # (name, role) in torch's row order
     row_order: ClassVar[tuple[tuple[str, Role], ...]]
+
+    def __init_subclass__(cls) -> None:
+        """Let a subclass that steps in its own way run in that way too."""
+        super().__init_subclass__()
+        own = vars(cls)
+        if ("compute" in own or "advance" in own) and "run" not in own:
+            cls.run = Cell.run  # type: ignore[method-assign]
 
     def __init__(
         self,
@@ -164,6 +172,17 @@ class Cell(nn.Module, ABC):
     def advance(self, drive: Drive, state: State) -> State:
         """Return the new state only, without checks: for loops that checked once."""
         return self.compute(drive, state).state
+
+    def run(self, drive: Drive, state: State) -> State:
+        """Return every state of a run: (time + 1, batch, hidden) per part, `state` the first.
+
+        Without checks and without a graph; here step by step. A built-in cell has a faster loop.
+
+        Args:
+            drive: (time, batch, gates), from `drive`.
+            state: the state before the first step.
+        """
+        return run_by_steps(self, drive, state)
 
     @abstractmethod
     def compute(self, drive: Drive, state: State) -> Step:

@@ -21,6 +21,7 @@ from gradflow.cells.activations import sigmoid_slope, tanh_slope
 from gradflow.cells.base import Cell, affine
 from gradflow.cells.gru_linearization import AfterLinearization, BeforeLinearization
 from gradflow.cells.protocol import Linearization, Step
+from gradflow.cells.recurrence import StepProduct, room_for_run, run_by_steps
 from gradflow.cells.shapes import Drive, State
 from gradflow.cells.torch_weights import copy_weights, load_torch_cell, torch_options
 from gradflow.errors import UnknownNameError, nearest_name
@@ -88,6 +89,37 @@ class GRU(Cell):
         return Step(parts=self.parts, state=(h,), gates={"reset": r, "update": z}, candidate=n)
 
     @torch.no_grad()
+    @torch.no_grad()
+    def run(self, drive: Drive, state: State) -> State:
+        """Return every state of a run; see `Cell.run`."""
+        if self.reset == "before":
+            return run_by_steps(self, drive, state)
+        product = StepProduct(self.weight_hh)
+        multiply, weight = product.multiply, product.weight
+        size = 2 * self.hidden_size
+        base = product.rows(self._bases(drive)).unbind(0)
+        driven = product.rows(drive[..., size:]).unbind(0)
+        states = room_for_run(drive.shape[0], state)
+        h = product.rows(states[0]).unbind(0)
+        gates = torch.empty_like(base[0])
+        reset_update, gated = gates[..., :size], gates[..., size:]
+        reset, update = reset_update.chunk(2, dim=-1)
+        write, candidate = torch.empty_like(h[0]), torch.empty_like(h[0])
+        for t, row in enumerate(base):
+            multiply(row, h[t], weight, out=gates)
+            torch.neg(update, out=write).sigmoid_()
+            reset_update.sigmoid_()
+            torch.addcmul(driven[t], reset, gated, out=candidate)
+            torch.mul(write, candidate.tanh_(), out=h[t + 1]).addcmul_(update, h[t])
+        return states
+
+    def _bases(self, drive: Drive) -> Tensor:
+        """Return what is known of r, z and U_n h + b_hn before the state is."""
+        known = drive.clone() if drive.stride(0) else drive[:1].clone()
+        known[..., 2 * self.hidden_size :] = 0.0
+        base = known if self.bias_hh is None else known + self.bias_hh
+        return base.expand_as(drive)
+
     def linearize(
         self,
         drive: Drive,

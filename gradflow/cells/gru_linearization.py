@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
-from gradflow.cells.protocol import DiagonalSteps, Linearization
+from gradflow.cells.protocol import DiagonalSteps, Linearization, StepFactors
+from gradflow.cells.row_sums import RowSums
 from gradflow.cells.shapes import Block, Part, StepJacobian
 
 # Below this many columns it is cheaper to multiply by all three matrices than to combine them.
@@ -50,6 +52,16 @@ class GRULinearization(Linearization):
         product = torch.matmul(self._combine(t), tangent, out=out)
         return product.addcmul_(self._keep[t], tangent)
 
+    def factors(self, first: int, last: int) -> StepFactors:
+        """Return J_t less its diagonal, and the diagonal of z; see `StepFactors`."""
+        everything = slice(0, self._hidden)
+        return StepFactors(
+            matrix=self._combine_steps(first, last),
+            read=everything,
+            keep=self._keep[first:last].unsqueeze(2),
+            kept=everything,
+        )
+
     def diagonal(self) -> DiagonalSteps | None:
         """Return z where the recurrent weights are all zero."""
         if torch.any(self._recurrent):
@@ -61,6 +73,7 @@ class GRULinearization(Linearization):
         detour = copy.copy(self)
         detour._keep = torch.zeros_like(self._keep)
         detour.keep = None
+        detour.__dict__.pop("_row_sums", None)  # its buffer is the other one's
         return detour
 
     def dense(self, t: int) -> StepJacobian:
@@ -70,6 +83,10 @@ class GRULinearization(Linearization):
     @abstractmethod
     def _combine(self, t: int) -> Tensor:
         """Return J_t less its diagonal of z, in a buffer that the next call writes again."""
+
+    @abstractmethod
+    def _combine_steps(self, first: int, last: int) -> Tensor:
+        """Return `_combine` of many steps at once, (steps, batch, hidden, hidden)."""
 
     @abstractmethod
     def _push_columns(self, t: int, tangent: Block) -> Block:
@@ -83,6 +100,19 @@ class AfterLinearization(GRULinearization):
         combined = torch.mul(self._update[t], self._u_update, out=self._combined)
         combined.addcmul_(self._candidate[t] * self._reset[t], self._u_candidate)
         return combined.addcmul_(self._candidate[t] * self._through_reset[t], self._u_reset)
+
+    def _combine_steps(self, first: int, last: int) -> Tensor:
+        return self._row_sums.steps(first, last)
+
+    @cached_property
+    def _row_sums(self) -> RowSums:
+        coefficients = [
+            self._candidate * self._through_reset,
+            self._update,
+            self._candidate * self._reset,
+        ]
+        matrices = self._recurrent.unflatten(-2, (3, self._hidden))
+        return RowSums(torch.cat(coefficients, dim=-1), matrices)
 
     def _push_columns(self, t: int, tangent: Block) -> Block:
         reset, update, candidate = torch.matmul(self._recurrent, tangent).chunk(3, dim=-2)
@@ -111,6 +141,12 @@ class BeforeLinearization(GRULinearization):
         inner.diagonal(dim1=-2, dim2=-1).add_(self._reset[t].squeeze(-1))
         combined = torch.matmul(self._u_candidate, inner, out=self._combined)
         return combined.mul_(self._candidate[t]).addcmul_(self._update[t], self._u_update)
+
+    def _combine_steps(self, first: int, last: int) -> Tensor:
+        inner = self._through_reset[first:last] * self._u_reset
+        inner.diagonal(dim1=-2, dim2=-1).add_(self._reset[first:last].squeeze(-1))
+        combined = torch.matmul(self._u_candidate, inner).mul_(self._candidate[first:last])
+        return combined.addcmul_(self._update[first:last], self._u_update)
 
     def _push_columns(self, t: int, tangent: Block) -> Block:
         gates = torch.matmul(self._recurrent[..., : 2 * self._hidden, :], tangent)

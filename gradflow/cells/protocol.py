@@ -52,6 +52,22 @@ class DiagonalSteps:
     readout: Mapping[str, Part]
 
 
+@dataclass(frozen=True)
+class StepFactors:
+    """A few step Jacobians in the form that costs least to multiply by, P' = J_t P.
+
+        P' = matrix_t P[read] + keep_t * P[kept]        (the second term once for every part)
+
+    `matrix` is (time, batch, state, read), dense; `keep` (time, batch, parts, hidden, 1) scales the
+    rows of P[kept], or is None where no part is kept. `read` and `kept` are rows of the old state.
+    """
+
+    matrix: Tensor
+    read: slice
+    keep: Tensor | None = None
+    kept: slice | None = None
+
+
 class Linearization(ABC):
     """The step Jacobians J_1 ... J_n of a run of steps, as operators.
 
@@ -69,6 +85,11 @@ class Linearization(ABC):
     @abstractmethod
     def pull(self, t: int, cotangent: Block) -> Block:
         """Return J_t^T @ cotangent, (batch, state, columns)."""
+
+    def factors(self, first: int, last: int) -> StepFactors:
+        """Return J_first ... J_{last-1} as factors; here the plain matrices."""
+        dense = torch.stack([self.dense(t) for t in range(first, last)])
+        return StepFactors(matrix=dense, read=slice(0, dense.shape[-1]))
 
     def diagonal(self) -> DiagonalSteps | None:
         """Return the diagonal form where the units do not see each other, else None."""

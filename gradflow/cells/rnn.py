@@ -17,7 +17,8 @@ from torch import Tensor, nn
 from gradflow.cells.activations import tanh_slope
 from gradflow.cells.base import Cell, affine
 from gradflow.cells.gates import Gate
-from gradflow.cells.protocol import DiagonalSteps, Linearization, Step
+from gradflow.cells.protocol import DiagonalSteps, Linearization, Step, StepFactors
+from gradflow.cells.recurrence import StepProduct, add_bias, room_for_run
 from gradflow.cells.shapes import Block, Drive, Part, State, StepJacobian
 from gradflow.cells.torch_weights import copy_weights, load_torch_cell, torch_options
 from gradflow.errors import UnknownNameError, nearest_name
@@ -73,6 +74,19 @@ class RNN(Cell):
         return Step(parts=self.parts, state=(h,), gates={}, candidate=h)
 
     @torch.no_grad()
+    @torch.no_grad()
+    def run(self, drive: Drive, state: State) -> State:
+        """Return every state of a run; see `Cell.run`."""
+        product = StepProduct(self.weight_hh)
+        multiply, weight = product.multiply, product.weight
+        base = product.rows(add_bias(drive, self.bias_hh)).unbind(0)
+        states = room_for_run(drive.shape[0], state)
+        h = product.rows(states[0]).unbind(0)
+        squash = torch.tanh_ if self.nonlinearity == "tanh" else torch.relu_
+        for t, row in enumerate(base):
+            squash(multiply(row, h[t], weight, out=h[t + 1]))
+        return states
+
     def linearize(
         self,
         drive: Drive,
@@ -127,6 +141,11 @@ class RNNLinearization(Linearization):
     def pull(self, t: int, cotangent: Block) -> Block:
         """Return W_hh^T (slope_t * cotangent)."""
         return torch.matmul(self._recurrent.mT, self._slope[t] * cotangent)
+
+    def factors(self, first: int, last: int) -> StepFactors:
+        """Return the plain matrices; see `StepFactors`."""
+        matrix = self._slope[first:last] * self._recurrent
+        return StepFactors(matrix=matrix, read=slice(0, matrix.shape[-1]))
 
     def diagonal(self) -> DiagonalSteps | None:
         """Return zeros where W_hh is zero: then nothing of the old state is left."""

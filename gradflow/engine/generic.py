@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from gradflow.cells.base import CellLike, Linearization
-from gradflow.cells.protocol import Recurrence
+from gradflow.cells.protocol import Recurrence, StepFactors
 from gradflow.cells.shapes import Block, State, StepJacobian
 from gradflow.engine.autograd_check import rows_by_copies
 
@@ -32,6 +32,11 @@ class GenericLinearization(Linearization):
     def pull(self, t: int, cotangent: Block) -> Block:
         """Return J_t^T @ cotangent."""
         return torch.matmul(self._jacobians[t].mT, cotangent)
+
+    def factors(self, first: int, last: int) -> StepFactors:
+        """Return the stored matrices; see `StepFactors`."""
+        matrix = self._jacobians[first:last]
+        return StepFactors(matrix=matrix, read=slice(0, matrix.shape[-1]))
 
     def dense(self, t: int) -> StepJacobian:
         """Return J_t."""

@@ -11,10 +11,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from gradflow.cells.base import Cell
 from gradflow.cells.protocol import CellLike, Recurrence
+from gradflow.cells.recurrence import run_by_steps
 from gradflow.cells.shapes import State
 
+LONGEST_CHUNK = 512
 CHUNK_ELEMENTS = 2**20  # about 8 MB of float64 per stored part
+CHUNK_FLOPS = 10**11  # about a second of products with the whole matrix: progress is seen
 
 
 @dataclass(frozen=True)
@@ -38,21 +42,21 @@ class Chunk:
 
 def chunk_length(cell: Recurrence, batch: int, steps: int) -> int:
     """Return how many steps of this cell to keep at once."""
-    return max(1, min(steps, 512, CHUNK_ELEMENTS // (batch * cell.hidden_size)))
+    stored = CHUNK_ELEMENTS // (batch * cell.hidden_size)
+    worked = CHUNK_FLOPS // (8 * batch * cell.hidden_size**3)
+    return max(1, min(steps, LONGEST_CHUNK, stored, max(8, worked)))
 
 
 def run_in_chunks(cell: Recurrence, x: Tensor, state: State, length: int) -> Iterator[Chunk]:
     """Run the cell over x (time, batch, input) from `state`, and yield it chunk by chunk."""
     for start in range(0, x.shape[0], length):
-        inputs = x[start : start + length]
-        drive = _drive(cell, inputs)
-        steps = inputs.shape[0]
-        stored = tuple(part.new_empty(steps, *part.shape) for part in state)
-        for t in range(steps):
-            for buffer, part in zip(stored, state, strict=True):
-                buffer[t] = part
-            state = cell.advance(drive[t], state)
-        yield Chunk(start=start, drive=drive, states=stored, last=state)
+        drive = _drive(cell, x[start : start + length])
+        states = (
+            cell.run(drive, state) if isinstance(cell, Cell) else run_by_steps(cell, drive, state)
+        )
+        state = tuple(part[-1] for part in states)
+        before = tuple(part[:-1] for part in states)
+        yield Chunk(start=start, drive=drive, states=before, last=state)
 
 
 def _drive(cell: Recurrence, inputs: Tensor) -> Tensor:

@@ -1,0 +1,49 @@
+"""Sums of matrices whose rows are scaled by coefficients that change from step to step."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+class RowSums:
+    """`out[t, b, j] = sum_k coefficients[t, b, j, k] * matrices[k, j]`, for many steps in one call.
+
+    Each row j is one small product, (steps * batch, terms) with (terms, width), so a combined
+    matrix costs about one pass over memory, and not one per term.
+
+    Args:
+        coefficients: (time, batch, rows, terms), contiguous.
+        matrices: (terms, rows, width) for all batch rows, or (batch, terms, rows, width).
+    """
+
+    def __init__(self, coefficients: Tensor, matrices: Tensor) -> None:
+        self._coefficients = coefficients
+        self._shared = matrices.dim() == 3
+        self._width = matrices.shape[-1]
+        self._terms = matrices.transpose(-3, -2)  # (..., rows, terms, width)
+        if not self._shared:
+            self._terms = self._terms.flatten(0, 1)
+        self._buffer = coefficients.new_empty(0)
+
+    def steps(self, first: int, last: int) -> Tensor:
+        """Return the sums of steps first to last - 1, (steps, batch, rows, width).
+
+        They lie in a buffer that the next call writes again.
+        """
+        part = self._coefficients[first:last]
+        time, batch, rows, terms = part.shape
+        if self._shared:
+            left = part.permute(2, 0, 1, 3).reshape(rows, time * batch, terms)
+            sums = torch.bmm(left, self._terms, out=self._room(rows, time * batch))
+            return sums.view(rows, time, batch, self._width).permute(1, 2, 0, 3)
+        left = part.permute(1, 2, 0, 3).reshape(batch * rows, time, terms)
+        sums = torch.bmm(left, self._terms, out=self._room(batch * rows, time))
+        return sums.view(batch, rows, time, self._width).permute(2, 0, 1, 3)
+
+    def _room(self, rows: int, columns: int) -> Tensor:
+        """Return room for a product; fresh memory for each call would cost as much as the sums."""
+        size = rows * columns * self._width
+        if self._buffer.numel() < size:
+            self._buffer = self._coefficients.new_empty(size)
+        return self._buffer[:size].view(rows, columns, self._width)
