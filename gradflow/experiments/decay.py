@@ -134,7 +134,9 @@ def _curve(
     rate = fit_rate(steps, ln_norm)
     zeros = steps[np.isneginf(ln_norm)]
     trend_rate = None if held.gate_value is None else math.log(held.gate_value)
-    reason = norms.zero_reason[row] if path == "full" else "exact"
+    # keep gates lead from the kept part to itself alone, and no sigmoid is ever truly shut
+    kept = norms.block == "joint" or norms.block[0] == held.cell.kept_part
+    reason = norms.zero_reason[row] if path == "full" else "underflow" if kept else "exact"
     return DecayCurve(
         cell=held.name,
         gate_name=held.gate_name,

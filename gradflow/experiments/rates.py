@@ -49,18 +49,19 @@ def half_life(rate: float | None) -> float | None:
 
 
 def report_points(steps: int, points: int | None) -> list[int]:
-    """Return the steps to report: all of them, or `points` of them evenly spaced in log t.
+    """Return the steps to report: all of them, or at most `points`, evenly spaced in log t.
 
-    Beyond 10,000 steps and without a number, 1000 points are reported.
+    Beyond 10,000 steps and without a number, at most 1000 points are reported. Early points that
+    fall on one step count once.
 
     >>> report_points(4, None)
     [1, 2, 3, 4]
     >>> report_points(1000, 4)
     [1, 10, 100, 1000]
     """
-    if points is None and steps <= 10_000:
+    count = points or (steps if steps <= 10_000 else 1000)
+    if count >= steps:
         return list(range(1, steps + 1))
-    count = min(points or 1000, steps)
     if count == 1:
         return [steps]
     spaced = np.unique(np.rint(np.geomspace(1, steps, count)).astype(np.int64))
