@@ -98,7 +98,7 @@ def test_step_jacobians_are_autograds(kind: str) -> None:
 
 @pytest.mark.parametrize("form", [NoFormula, WritingInPlace])
 def test_a_cell_without_a_formula_takes_the_generic_way_by_itself(form: type[RNN]) -> None:
-    """ "auto" falls back to torch.func, and where torch.vmap refuses, to autograd."""
+    """Method "auto" takes torch.func, and where torch.vmap refuses, plain autograd."""
     cell, subject = _like_torch(form)
     norms = jacobian_norms(cell, subject.inputs, subject.state)
     assert norms.method == "generic"
