@@ -1,0 +1,120 @@
+"""The subjects of `saturate`: every cell asked for, as ours, as torch's and as the user's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from gradflow.cells import GRU, LSTM, RNN
+from gradflow.checkpoints.user_cells import load_cell
+from gradflow.config import SaturateSettings
+from gradflow.engine.saturation import measure
+from gradflow.engine.saturation_places import ordinary_feed
+from gradflow.engine.saturation_subjects import (
+    Subject,
+    own_subject,
+    torch_subject,
+    user_subject,
+)
+from gradflow.errors import CellLoadError, GradflowError
+
+# A name stands for all variants of a cell; a variant's own name for it alone.
+VARIANTS: dict[str, tuple[str, ...]] = {"gru": ("gru", "gru-before"), "rnn": ("rnn", "rnn-relu")}
+_OPTIONS: dict[str, tuple[str, dict[str, str]]] = {
+    "lstm": ("lstm", {}),
+    "gru": ("gru", {"reset": "after"}),
+    "gru-before": ("gru", {"reset": "before"}),
+    "rnn": ("rnn", {"nonlinearity": "tanh"}),
+    "rnn-relu": ("rnn", {"nonlinearity": "relu"}),
+}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A cell in a dtype: the subject, or the reason why it does not run in that dtype."""
+
+    name: str
+    implementation: str
+    dtype: torch.dtype
+    subject: Subject | None
+    problem: str | None = None
+
+    @property
+    def judged(self) -> bool:
+        """False for the relu RNN, whose state grows by design."""
+        return self.name != "rnn-relu"
+
+
+def entries(settings: SaturateSettings) -> list[Entry]:
+    """Return every cell, implementation and dtype that is asked for.
+
+    Raises:
+        UnknownNameError, CellLoadError: a cell that does not exist or does not load in any dtype.
+    """
+    names = [variant for name in settings.cell for variant in VARIANTS.get(name, (name,))]
+    dtypes = [getattr(torch, name) for name in settings.dtype]
+    found: list[Entry] = []
+    for name in dict.fromkeys(names):
+        if name not in _OPTIONS:
+            load_user_cell(name, settings, torch.get_default_dtype())  # raises what is wrong at all
+        per_dtype = [list(_in_dtype(name, settings, dtype)) for dtype in dtypes]
+        found += [entry for column in zip(*per_dtype, strict=True) for entry in column]
+    return found
+
+
+def load_user_cell(name: str, settings: SaturateSettings, dtype: torch.dtype) -> Subject:
+    """Return a user's or a plug-in's cell as a subject, its random weights drawn from the seed.
+
+    Raises:
+        UnknownNameError, CellLoadError: it does not exist, does not load, or is no module.
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(settings.seed)
+        cell = load_cell(
+            name, settings.input_size, settings.hidden, dtype=dtype, device=settings.device
+        )
+    if not isinstance(cell, nn.Module):
+        raise CellLoadError(
+            f"{name} cannot be saturated: it must be a torch.nn.Module, because its parameters are "
+            f"set and differentiated; got a {type(cell).__name__}."
+        )
+    return user_subject(name, cell, cell)
+
+
+def _in_dtype(name: str, settings: SaturateSettings, dtype: torch.dtype) -> Iterator[Entry]:
+    if name in _OPTIONS:
+        cell = _built_in(name, settings, dtype)
+        yield _tried(name, settings, own_subject(name, cell))
+        if name != "gru-before":  # torch has none
+            yield _tried(name, settings, torch_subject(name, cell, cell.to_torch()))
+        return
+    try:
+        yield _tried(name, settings, load_user_cell(name, settings, dtype))
+    except GradflowError as error:
+        yield Entry(name, "user", dtype, None, str(error).splitlines()[0])
+
+
+def _built_in(name: str, settings: SaturateSettings, dtype: torch.dtype) -> LSTM | GRU | RNN:
+    """Return a built-in cell; one seed gives the same weights in every dtype."""
+    kind, options = _OPTIONS[name]
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(settings.seed)
+        cell = load_cell(kind, settings.input_size, settings.hidden, dtype=torch.float64, **options)
+    assert isinstance(cell, LSTM | GRU | RNN)
+    return cell.to(dtype=dtype, device=settings.device)
+
+
+def _tried(name: str, settings: SaturateSettings, subject: Subject) -> Entry:
+    """Return the entry of a subject after an ordinary run: does the device do this dtype at all?"""
+    dtype = subject.cell.dtype
+    feed = ordinary_feed(subject, steps=1, batch=1, seed=settings.seed)
+    try:
+        measure(subject, feed)
+    except (GradflowError, RuntimeError, NotImplementedError, TypeError) as error:
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        problem = f"it does not run in {str(dtype).removeprefix('torch.')}: {lines[0]}"
+        return Entry(name, subject.implementation, dtype, None, problem)
+    return Entry(name, subject.implementation, dtype, subject)
