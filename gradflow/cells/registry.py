@@ -11,13 +11,16 @@ from collections.abc import Callable
 from importlib.metadata import entry_points
 from typing import Any
 
+from torch import nn
+
+from gradflow.cells.foreign import ForeignCell
 from gradflow.cells.gru import GRU
 from gradflow.cells.lstm import LSTM
 from gradflow.cells.protocol import CellLike
 from gradflow.cells.rnn import RNN
 from gradflow.errors import CellLoadError, UnknownNameError, nearest_name
 
-Factory = Callable[..., CellLike]
+Factory = Callable[..., CellLike | nn.Module]
 
 BUILT_IN: dict[str, Factory] = {
     "lstm": LSTM,
@@ -32,7 +35,8 @@ def register_cell(name: str, factory: Factory) -> None:
 
     Args:
         name: what `--cell` will take; letters, digits, `_` and `-`.
-        factory: called as `factory(input_size, hidden_size, **options)`.
+        factory: called as `factory(input_size, hidden_size)`, with those options that it names.
+            It returns a cell, or a module that `ForeignCell` can take for one.
 
     Raises:
         CellLoadError: the name is a built-in cell's or not a plain word.
@@ -93,4 +97,7 @@ def make_cell(name: str, input_size: int, hidden_size: int, **options: Any) -> C
     taken = inspect.signature(factory).parameters
     anything = any(p.kind is p.VAR_KEYWORD for p in taken.values())
     fitting = {key: value for key, value in options.items() if anything or key in taken}
-    return factory(input_size, hidden_size, **fitting)
+    made = factory(input_size, hidden_size, **fitting)
+    if isinstance(made, CellLike):
+        return made
+    return ForeignCell(made, input_size=input_size, hidden_size=hidden_size)

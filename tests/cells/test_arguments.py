@@ -37,7 +37,7 @@ CELLS = [
         (
             torch.ones(4, 2).double(),
             DtypeError,
-            r"x must have .*float32; got torch.float64.*x\.to\(",
+            r"x .*float32; got torch.float64.*x\.to\(",
         ),
         (torch.ones(4, 2).long(), DtypeError, "x must have .*float32; got torch.int64"),
         ([[1.0, 1.0]], ShapeError, "x must be a torch.Tensor; got list"),

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from gradflow.cells import GRU, RNN, cell_names, make_cell, register_cell
+from gradflow.cells import GRU, RNN, ForeignCell, cell_names, make_cell, register_cell
 from gradflow.cells import registry as registry_module
 from gradflow.errors import CellLoadError, UnknownNameError
+from tests.cells.user_modules import MinimalGatedUnit
 
 
 @pytest.fixture(autouse=True)
@@ -62,6 +63,14 @@ def test_a_registered_cell_is_known_by_name() -> None:
     assert make_cell("relu-rnn", 2, 3, reset="after").nonlinearity == "relu"
     register_cell("relu-rnn", RNN)
     assert make_cell("relu-rnn", 2, 3).nonlinearity == "tanh"
+
+
+def test_a_registered_module_becomes_a_cell() -> None:
+    """A factory may return a plain torch module in torch's call form."""
+    register_cell("mgu", MinimalGatedUnit)
+    cell = make_cell("mgu", 2, 3)
+    assert isinstance(cell, ForeignCell)
+    assert (cell.input_size, cell.hidden_size, cell.keep_gate.name) == (2, 3, "update")
 
 
 def test_a_factory_with_keywords_gets_every_option() -> None:
