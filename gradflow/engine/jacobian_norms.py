@@ -104,6 +104,7 @@ def jacobian_norms(
             if progress is not None:
                 progress(chunk.start + chunk.steps, x.shape[0])
         measured = run.finish()
+    with torch.no_grad():  # a subnormal weight is a path, though its number was flushed
         zero_steps, reasons = _explain_zeros(cell, x, state, place, points, measured)
     return JacobianNorms(
         steps=points,

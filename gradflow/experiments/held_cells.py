@@ -11,7 +11,7 @@ from gradflow.cells import CellLike, Gate, State, hold_
 from gradflow.cells.base import Cell
 from gradflow.checkpoints.user_cells import load_cell
 from gradflow.config import DecaySettings
-from gradflow.errors import DtypeError, UnknownNameError, nearest_name
+from gradflow.errors import DtypeError, GateValueError, UnknownNameError, nearest_name
 
 
 @dataclass(frozen=True)
@@ -137,8 +137,19 @@ def _value_of(gate: Gate, keep_value: float, settings: DecaySettings) -> float:
     if gate.role == "keep":
         return keep_value
     if gate.role == "write":
-        return 1.0 - keep_value if settings.input_gate == "coupled" else float(settings.input_gate)
+        return _write_value(keep_value, settings)
     return settings.output_gate if gate.role == "output" else settings.reset_gate
+
+
+def _write_value(keep_value: float, settings: DecaySettings) -> float:
+    if settings.input_gate != "coupled":
+        return float(settings.input_gate)
+    if 1.0 - keep_value == 1.0:
+        raise GateValueError(
+            f"--gate {keep_value:g} couples the input gate to 1 - {keep_value:g}, which rounds to "
+            "1, and a sigmoid never reaches it. Give --input-gate a value, such as 0.999."
+        )
+    return 1.0 - keep_value
 
 
 def _first_line(error: Exception) -> str:

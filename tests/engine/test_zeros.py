@@ -142,3 +142,8 @@ def test_the_reason_is_found_beyond_the_first_chunk() -> None:
         subject.module.weight_ih.fill_(1.0)
     norms = measure(Subject(subject.module, inputs, subject.state), at=[1, 599, 600, 700])
     assert _zeros(norms) == [(600, "exact")]
+
+
+def test_a_subnormal_weight_is_a_path_whose_number_underflows() -> None:
+    """W = 1e-320 I is flushed while measuring; it still connects, so the zero is not exact."""
+    assert _zeros(measure(_rnn(1e-320 * torch.eye(2).double()))) == [(1, "underflow")]

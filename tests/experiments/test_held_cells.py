@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from gradflow.cells import CellLike, make_cell
-from gradflow.errors import DtypeError, UnknownNameError
+from gradflow.errors import DtypeError, GateValueError, UnknownNameError
 from gradflow.experiments.held_cells import (
     HeldCell,
     held_cells,
@@ -55,6 +55,14 @@ def test_every_gate_of_an_lstm_is_held_at_its_value(at: float) -> None:
         for name, value in (("input", write), ("forget", keep), ("output", shown)):
             assert torch.allclose(gates[name], torch.full((1, 4), value).double(), atol=1e-7)
             assert gates[name].min().item() == pytest.approx(value, rel=1e-14)
+
+
+def test_a_coupled_input_gate_that_would_round_to_one_is_refused() -> None:
+    """1 - 1e-20 is 1 in float64: the message names the flag that was given and the one to give."""
+    with pytest.raises(GateValueError, match=r"--gate 1e-20 .* Give --input-gate a value"):
+        _held("lstm", gate=1e-20)
+    (held,) = _held("lstm", gate=1e-20, input_gate=0.999, candidate_gain=0)
+    assert _gates(held)["forget"].max().item() == pytest.approx(1e-20, rel=1e-12)
 
 
 def test_every_gate_of_a_gru_is_held_at_its_value() -> None:
