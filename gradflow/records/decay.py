@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -19,6 +20,8 @@ from gradflow.records.base import (
     finite_list,
     finite_or_none,
 )
+
+_LN_LARGEST = math.log(sys.float_info.max)
 
 
 @dataclass(frozen=True)
@@ -78,8 +81,10 @@ class DecayCurve:
 
     @property
     def factor_per_step(self) -> float | None:
-        """e^rate: what one step multiplies the norm by, in the long run."""
-        return None if self.rate is None else math.exp(self.rate)
+        """e^rate: what one step multiplies the norm by, in the long run; inf beyond all floats."""
+        if self.rate is None:
+            return None
+        return math.exp(self.rate) if self.rate < _LN_LARGEST else math.inf
 
     @property
     def departure(self) -> float | None:
