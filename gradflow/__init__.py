@@ -18,6 +18,8 @@ if TYPE_CHECKING:  # what a type checker and an editor see
     from gradflow.cells import register_cell as register_cell
     from gradflow.checkpoints import from_torch as from_torch
     from gradflow.engine import jacobian_norms as jacobian_norms
+    from gradflow.engine import lyapunov_spectrum as lyapunov_spectrum
+    from gradflow.engine import path_norms as path_norms
     from gradflow.engine.lyapunov import lyapunov_spectrum as lyapunov_spectrum
     from gradflow.experiments.decay import run_decay as run_decay
     from gradflow.experiments.saturate import run_saturate as run_saturate
@@ -37,6 +39,8 @@ _NAMES = {
     "hold_": "gradflow.cells",
     "jacobian_norms": "gradflow.engine",
     "load_result": "gradflow.store",
+    "lyapunov_spectrum": "gradflow.engine",
+    "path_norms": "gradflow.engine",
     "lyapunov_spectrum": "gradflow.engine.lyapunov",
     "register_cell": "gradflow.cells",
     "run_decay": "gradflow.experiments.decay",

@@ -15,6 +15,7 @@ from torch import Tensor
 from gradflow.cells.protocol import Linearization, Recurrence, Step
 from gradflow.cells.shapes import Block, State, StepJacobian
 from gradflow.engine.generic import step_jacobians
+from gradflow.engine.stored_jacobians import StoredJacobians
 from gradflow.errors import DtypeError, ShapeError
 
 StepFunctionLike = Callable[[Any, Any], Any]
@@ -87,26 +88,6 @@ class StepFunction:
         return parts
 
 
-class StoredJacobians(Linearization):
-    """Step Jacobians from torch.func, kept in float64: for orthonormalising, not for speed."""
-
-    def __init__(self, jacobians: Tensor) -> None:
-        self.jacobians = jacobians.to(torch.float64)
-        self.steps = jacobians.shape[0]
-
-    def push(self, t: int, tangent: Block, out: Tensor | None = None) -> Block:
-        """Return J_t @ tangent."""
-        return torch.matmul(self.jacobians[t], tangent, out=out)
-
-    def pull(self, t: int, cotangent: Block) -> Block:
-        """Return J_t^T @ cotangent."""
-        return torch.matmul(self.jacobians[t].mT, cotangent)
-
-    def dense(self, t: int) -> StepJacobian:
-        """Return J_t."""
-        return self.jacobians[t]
-
-
 class PushedTangents(Linearization):
     """Step Jacobians as forward derivatives, column by column: for few columns of many."""
 
@@ -163,4 +144,4 @@ def differentiate(
             pass
         else:
             return pushed
-    return StoredJacobians(step_jacobians(subject, drive, states))
+    return StoredJacobians(step_jacobians(subject, drive, states).to(torch.float64))

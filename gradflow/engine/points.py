@@ -1,0 +1,41 @@
+"""The steps of a run at which something is measured."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from gradflow.errors import ShapeError
+
+
+def measured_points(at: Tensor | list[int] | None, steps: int) -> Tensor:
+    """Return the steps to measure, ascending and each once; all from 1 to `steps` where None.
+
+    Raises:
+        ShapeError: one of them lies outside of the run.
+
+    >>> measured_points([3, 1, 3], 5).tolist()
+    [1, 3]
+    """
+    if at is None:
+        return torch.arange(1, steps + 1)
+    points = torch.as_tensor(at, dtype=torch.int64).unique()
+    if len(points) == 0 or points[0] < 1 or points[-1] > steps:
+        raise ShapeError(
+            f"'at' lists steps from 1 to {steps}, the length of x; got {list(map(int, points))}."
+        )
+    return points
+
+
+def points_within(points: Tensor, start: int, steps: int) -> Tensor:
+    """Return which of the steps of a chunk are measured, as indices into it.
+
+    Args:
+        points: from `measured_points`.
+        start: how many steps come before the chunk.
+        steps: how many it has.
+
+    >>> points_within(torch.tensor([1, 4, 6]), 3, 2).tolist()
+    [0]
+    """
+    return points[(points > start) & (points <= start + steps)] - start - 1
