@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -48,23 +49,33 @@ def chunk_length(cell: Recurrence, batch: int, steps: int) -> int:
 
 
 def run_in_chunks(cell: Recurrence, x: Tensor, state: State, length: int) -> Iterator[Chunk]:
-    """Run the cell over x (time, batch, input) from `state`, and yield it chunk by chunk."""
+    """Run the cell over x (time, batch, input) from `state`, and yield it chunk by chunk.
+
+    Under a constant input a state that one step leaves as it is stays so for ever: the rest of
+    the run is that state, and is not computed again.
+    """
+    settled = False
     for start in range(0, x.shape[0], length):
         drive = _drive(cell, x[start : start + length])
-        states = (
-            cell.run(drive, state) if isinstance(cell, Cell) else run_by_steps(cell, drive, state)
-        )
-        state = tuple(part[-1] for part in states)
-        before = tuple(part[:-1] for part in states)
+        if settled:
+            before = tuple(part.expand(drive.shape[0], *part.shape) for part in state)
+        else:
+            run = cell.run if isinstance(cell, Cell) else partial(run_by_steps, cell)
+            states = run(drive, state)
+            state = tuple(part[-1] for part in states)
+            before = tuple(part[:-1] for part in states)
+            settled = _is_constant(x) and all(torch.equal(p[-1], p[-2]) for p in states)
         yield Chunk(start=start, drive=drive, states=before, last=state)
 
 
-def _drive(cell: Recurrence, inputs: Tensor) -> Tensor:
-    """Return the input's share of the pre-activations, once where the input is constant.
+def _is_constant(inputs: Tensor) -> bool:
+    """Return whether all steps are one and the same memory: its stride in time is 0."""
+    return inputs.stride(0) == 0 and inputs.shape[0] > 1
 
-    `expand` makes a constant input cost one step's memory: its stride in time is 0.
-    """
-    if inputs.stride(0) == 0 and inputs.shape[0] > 1:
+
+def _drive(cell: Recurrence, inputs: Tensor) -> Tensor:
+    """Return the input's share of the pre-activations, once where the input is constant."""
+    if _is_constant(inputs):
         once = cell.drive(inputs[:1])
         return once.expand(inputs.shape[0], *once.shape[1:])
     return cell.drive(inputs)

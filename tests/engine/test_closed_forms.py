@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -215,10 +214,21 @@ def test_the_direct_path_of_held_gates_is_the_trend_even_beside_a_live_candidate
 
 
 def test_one_constant_input_is_the_same_as_many_equal_ones() -> None:
-    """An input that is stored once and expanded in time drives the cell like its copies."""
-    subject = cases.random_subject("lstm", replace(HUNDRED, hidden_size=4))
-    constant = constant_input(subject.inputs[0], 100)
-    copied = constant.clone(memory_format=torch.contiguous_format)
-    assert constant.stride(0) == 0 != copied.stride(0)
-    one, other = (measure(replace(subject, inputs=x)) for x in (constant, copied))
-    cases.assert_same_log_norm(one.log_norm, other.log_norm)
+    """An input stored once and expanded in time drives a cell like its copies.
+
+    Also beyond the step from which the state stays as it is, and is no longer computed.
+    """
+    setup = cases.Setup(hidden_size=4, batch=2)
+    for subject in (cases.random_subject("lstm", setup), cases.held_lstm(0.1, setup)):
+        constant = constant_input(subject.inputs[0], 1100)
+        copied = constant.clone(memory_format=torch.contiguous_format)
+        assert constant.stride(0) == 0 != copied.stride(0)
+        one, other = (
+            measure(Subject(subject.module, x, subject.state), block="joint")
+            for x in (constant, copied)
+        )
+        cases.assert_same_log_norm(one.log_norm, other.log_norm)
+        for part, same in zip(one.final_state, other.final_state, strict=True):
+            assert torch.allclose(part, same, rtol=1e-12, atol=0)
+        assert one.keep_max is not None
+        assert torch.equal(one.keep_max, other.keep_max)
