@@ -137,17 +137,19 @@ def _require_finite_answers(probe: Probe) -> None:
 
 
 def _require_separate_rows(probe: Probe) -> None:
-    """Raise if row 0 of the answer moves with the other rows, or cannot come alone."""
+    """Raise if a row of the answer moves with the other rows, or cannot come alone."""
     usual = probe.answer()
     other = Probe.draw(probe.module, probe.form, seed=1)
-    x = torch.cat([probe.x[:1], other.x[1:]])
-    state = tuple(torch.cat([a[:1], b[1:]]) for a, b in zip(probe.state, other.state, strict=True))
-    if not all(_close(a[0], b[0]) for a, b in zip(usual, probe.answer(x, state), strict=True)):
-        raise CellLoadError(
-            f"{probe.form} lets the rows of a batch see each other: row 0 changed when only the "
-            "others did, but rows are separate samples. Is there a batch norm, or a softmax or "
-            "mean over axis 0? (Axis 0 is the batch.)"
-        )
+    for row in (0, PROBE_ROWS - 1):  # a running sum over rows shows in the last alone
+        x = _with_row(other.x, row, probe.x)
+        pairs = zip(other.state, probe.state, strict=True)
+        answer = probe.answer(x, tuple(_with_row(new, row, old) for new, old in pairs))
+        if not all(_close(a[row], b[row]) for a, b in zip(usual, answer, strict=True)):
+            raise CellLoadError(
+                f"{probe.form} lets the rows of a batch see each other: row {row} changed when "
+                "only the others did, but rows are separate samples. Is there a batch norm, or a "
+                "softmax or mean over axis 0? (Axis 0 is the batch.)"
+            )
     try:
         alone = probe.answer(probe.x[:1], tuple(part[:1] for part in probe.state))
     except CellCallError as error:
@@ -224,6 +226,13 @@ def note_keep_gate(probe: Probe, gates: Sequence[Gate], kept_part: str) -> tuple
         f"held at {HELD_AT} with all else zero, the declared keep gate {keep.name!r} leaves "
         f"{found} of {kept_part} per step, not {HELD_AT}: its rows may be another gate's.",
     )
+
+
+def _with_row(tensor: Tensor, row: int, source: Tensor) -> Tensor:
+    """Return the tensor with one row from another."""
+    mixed = tensor.clone()
+    mixed[row] = source[row]
+    return mixed
 
 
 def _same(one: Tensor, other: Tensor) -> bool:
