@@ -58,7 +58,7 @@ def load_cell(
         return make_cell(spec, input_size, hidden_size, **options)
     try:
         if is_place(spec):
-            made, told = _make_from_place(spec, asked, options)
+            made, told = make_from_place(spec, asked, options)
         else:
             factory = find_factory(spec)
             made, told = _call(factory, factory.__name__, asked, options, Path.cwd())
@@ -68,7 +68,7 @@ def load_cell(
     return cell
 
 
-def _make_from_place(
+def make_from_place(
     spec: str, asked: Mapping[str, int], options: Mapping[str, Any]
 ) -> tuple[object, Mapping[str, int]]:
     """Return what the object of a file or module makes, and the widths that it was told."""
