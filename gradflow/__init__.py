@@ -20,7 +20,6 @@ if TYPE_CHECKING:  # what a type checker and an editor see
     from gradflow.engine import jacobian_norms as jacobian_norms
     from gradflow.engine import lyapunov_spectrum as lyapunov_spectrum
     from gradflow.engine import path_norms as path_norms
-    from gradflow.engine.lyapunov import lyapunov_spectrum as lyapunov_spectrum
     from gradflow.experiments.decay import run_decay as run_decay
     from gradflow.experiments.saturate import run_saturate as run_saturate
     from gradflow.present import plot as plot
@@ -41,7 +40,6 @@ _NAMES = {
     "load_result": "gradflow.store",
     "lyapunov_spectrum": "gradflow.engine",
     "path_norms": "gradflow.engine",
-    "lyapunov_spectrum": "gradflow.engine.lyapunov",
     "register_cell": "gradflow.cells",
     "run_decay": "gradflow.experiments.decay",
     "run_saturate": "gradflow.experiments.saturate",

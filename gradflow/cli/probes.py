@@ -13,7 +13,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-PACKAGES = ("torch", "numpy", "matplotlib", "pydantic", "rich", "typer", "jaxtyping")
+PACKAGES = ("torch", "numpy", "matplotlib", "pydantic", "rich", "typer", "jaxtyping", "safetensors")
 DTYPES = ("float16", "bfloat16", "float32", "float64")
 
 
