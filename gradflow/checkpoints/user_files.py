@@ -13,16 +13,20 @@ import difflib
 import importlib
 import importlib.util
 import os
+import random
 import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
+import torch
+
 from gradflow.cells.user_code import describe_fault
 from gradflow.errors import CellLoadError, nearest_name
 
-# A file is run once per version of it: one sweep asks for the same cell many times.
+# A file is run once per version of it, because one sweep asks for the same cell many times.
 _loaded: dict[tuple[Path, int, int], ModuleType] = {}
 # Modules that were imported from beside a user's file, by name: the folder of each.
 _siblings: dict[str, Path] = {}
@@ -60,7 +64,10 @@ def load_object(spec: str) -> object:
 
 
 def load_file(path: Path) -> ModuleType:
-    """Run a Python file (once for each version of it) and return its module.
+    """Run a Python file and return its module.
+
+    A file runs once for each version of it, unless it draws or seeds random numbers while it is
+    imported: then it runs again, so that every load finds the random numbers as the first did.
 
     Raises:
         CellLoadError: there is no such file, it is no Python, or running it fails.
@@ -69,9 +76,13 @@ def load_file(path: Path) -> ModuleType:
     full = path.resolve()
     status = full.stat()
     key = (full, status.st_mtime_ns, status.st_size)
-    if key not in _loaded:
-        _loaded[key] = _run_file(path, full)
-    return _loaded[key]
+    if key in _loaded:
+        return _loaded[key]
+    before = _random_numbers()
+    module = _run_file(path, full)
+    if _random_numbers() == before:
+        _loaded[key] = module
+    return module
 
 
 @contextlib.contextmanager
@@ -163,6 +174,13 @@ def _import_module(name: str) -> ModuleType:
         raise CellLoadError(
             f"the module {name} cannot be imported: {describe_fault(error)}{_cure(error)}"
         ) from error
+
+
+def _random_numbers() -> tuple[object, ...]:
+    """Return the state of every global generator of random numbers, to be compared."""
+    numpy = np.random.get_state(legacy=False)["state"]  # noqa: NPY002  # of the global generator
+    torchs = torch.get_rng_state().numpy().tobytes()
+    return (random.getstate(), torchs, numpy["pos"], numpy["key"].tobytes())
 
 
 def _forget_namesakes(folder: Path) -> None:

@@ -276,8 +276,6 @@ def test_a_cell_of_any_width_takes_the_widths_it_is_given() -> None:
             return 0.9 * h + 0.1 * x.mean(dim=1, keepdim=True)
 
     with pytest.raises(CellLoadError, match=r"(?s)several work.*self.input_size and self.hidden"):
-        CellLoadError, match=r"(?s)several work.*self.input_size and self.hidden_size"
-    ):
         ForeignCell(Leaky())
     free = ForeignCell(Leaky(), sizes_if_free=(2, 64))
     told = ForeignCell(Leaky(), input_size=2, hidden_size=64)

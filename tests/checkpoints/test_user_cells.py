@@ -1,0 +1,421 @@
+"""What stands after --cell: a user's file or module, and everything that can be wrong with it."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from gradflow.cells import GRU, LSTM, CellLike, ForeignCell, hold_, register_cell
+from gradflow.cells import registry as registry_module
+from gradflow.checkpoints import load_cell
+from gradflow.engine import jacobian_norms
+from gradflow.errors import CellLoadError, RequestError, UnknownNameError
+from tests import cases
+from tests.cells.user_modules import EXAMPLE
+
+DATA = Path(__file__).parents[1] / "data"
+
+CELLS = """
+import torch
+from torch import nn
+
+class Cell(nn.Module):
+    def __init__(self, input_size, hidden_size):
+        super().__init__()
+        self.lin = nn.Linear(input_size + hidden_size, hidden_size)
+        self.input_size, self.hidden_size = input_size, hidden_size
+
+    def forward(self, x, h):
+        return torch.tanh(self.lin(torch.cat([x, h], dim=1)))
+
+def make_cell(input_size, hidden_size): return Cell(input_size, hidden_size)
+def by_place(nin, nh): return Cell(nin, nh)
+def keywords(*, hidden_size, input_size=5): return Cell(input_size, hidden_size)
+def only_hidden(hidden_size): return Cell(7, hidden_size)
+def fixed(): return Cell(2, 5)
+def optional(stable=True, scale=1.0): return Cell(2, 5)
+def anything(*args, **kwargs): return Cell(2, 5)
+def typed(input_size, hidden_size, dtype=None): return Cell(input_size, hidden_size).to(dtype)
+def other_width(input_size, hidden_size): return Cell(input_size, hidden_size + 1)
+def torch_cell(): return nn.LSTMCell(2, 5)
+def layer(): return nn.GRU(2, 5)
+made = Cell(3, 4)
+class Makers:
+    @staticmethod
+    def cell(): return Cell(2, 5)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Work in an empty folder, and forget afterwards what was imported from it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(registry_module, "_registered", {})
+    modules, path = set(sys.modules), list(sys.path)
+    yield tmp_path
+    for name in set(sys.modules) - modules:
+        file = getattr(sys.modules[name], "__file__", None) or ""
+        if file.startswith(str(tmp_path)):
+            del sys.modules[name]
+    sys.path[:] = path
+
+
+Write = Callable[[str, str], Path]
+
+
+@pytest.fixture
+def write(folder: Path) -> Write:
+    """Return a function that writes a file below the working folder."""
+
+    def to_file(name: str, text: str) -> Path:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(textwrap.dedent(text), encoding="utf-8")
+        return path
+
+    return to_file
+
+
+def sizes(cell: CellLike) -> tuple[int, int]:
+    """Return (input, hidden)."""
+    return cell.input_size, cell.hidden_size
+
+
+# what is loaded
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("make_cell", (1, 8)),
+        ("Cell", (1, 8)),
+        ("by_place", (1, 8)),
+        ("keywords", (1, 8)),
+        ("only_hidden", (7, 8)),
+        ("fixed", (2, 5)),
+        ("optional", (2, 5)),
+        ("anything", (2, 5)),
+        ("typed", (1, 8)),
+        ("made", (3, 4)),
+        ("Makers.cell", (2, 5)),
+        ("torch_cell", (2, 5)),
+        ("layer", (2, 5)),
+    ],
+)
+def test_widths_go_to_those_who_take_them(
+    write: Write, name: str, expected: tuple[int, int]
+) -> None:
+    """A function, a class or a module; with the widths by name or place, or with its own."""
+    write("cells.py", CELLS)
+    cell = load_cell(f"cells.py:{name}", 1, 8, dtype=torch.float64)
+    assert sizes(cell) == expected
+    assert cell.dtype == torch.float64
+    assert getattr(cell, "notes", ()) == ()
+
+
+def test_torchs_own_cells_become_ours(write: Write) -> None:
+    """nn.LSTMCell and a layer of one cell come as white boxes, with gates and closed form."""
+    write("cells.py", CELLS)
+    assert isinstance(load_cell("cells.py:torch_cell", 1, 8), LSTM)
+    assert isinstance(load_cell("cells.py:layer", 1, 8), GRU)
+    assert isinstance(load_cell("torch.nn:LSTMCell", 1, 8), LSTM)
+
+
+def test_the_example_of_the_documentation_decays_as_it_should() -> None:
+    """examples/minimal_gated_unit.py: held at 0.5, half of the state is left per step."""
+    cell = load_cell(f"{EXAMPLE}:make_cell", 1, 8, dtype=torch.float64)
+    assert [(gate.name, gate.role) for gate in cell.gates] == [("update", "keep")]
+    hold_(cell, update=0.5)
+    norms = jacobian_norms(cell, torch.zeros(20, 1, 1).double(), cell.initial_state(1))
+    cases.assert_same_log_norm(norms.log_norm[:, 0], np.log(0.5) * np.arange(1, 21))
+
+
+def test_a_cell_that_says_nothing_is_found_out() -> None:
+    """The field's hand-written LSTM tells no widths; they are found from its weights."""
+    cell = load_cell(f"{DATA / 'naive_sigmoid_cell.py'}:make_cell", 1, 64)
+    assert (sizes(cell), cell.parts) == ((2, 3), ("h", "c"))
+
+
+def test_modules_are_found_from_the_working_folder(write: Write) -> None:
+    """package.module:name needs no installation; a package is not mistaken for a folder."""
+    write("pack/__init__.py", "from pack.cells import Cell")
+    write("pack/cells.py", CELLS)
+    assert sizes(load_cell("pack.cells:make_cell", 1, 8)) == (1, 8)
+    assert sizes(load_cell("pack:Cell", 1, 8)) == (1, 8)
+
+
+def test_paths_are_relative_to_the_working_folder(write: Write, folder: Path) -> None:
+    """A path below it, an absolute path and one from another folder mean the same file."""
+    write("deep/down/cells.py", CELLS)
+    for place in (
+        "deep/down/cells.py",
+        "./deep/../deep/down/cells.py",
+        folder / "deep/down/cells.py",
+    ):
+        assert sizes(load_cell(f"{place}:fixed", 1, 8)) == (2, 5)
+
+
+def test_siblings_can_be_imported_early_and_late(write: Write) -> None:
+    """What lies beside the file is found at import, when the cell is made, and while it runs."""
+    write("mine/early.py", "HIDDEN = 3")
+    write("mine/middle.py", "INPUT = 2")
+    write("mine/late.py", "SCALE = 0.5")
+    write(
+        "mine/cells.py",
+        CELLS
+        + """
+from early import HIDDEN
+
+class Late(Cell):
+    def forward(self, x, h):
+        import late
+        return late.SCALE * super().forward(x, h)
+
+def build():
+    from middle import INPUT
+    return Late(INPUT, HIDDEN)
+""",
+    )
+    cell = load_cell("mine/cells.py:build", 1, 8)
+    assert sizes(cell) == (2, 3)
+    cell.step(torch.ones(1, 2), cell.initial_state(1))
+
+
+def test_two_folders_may_use_one_name_for_two_siblings(write: Write) -> None:
+    """Each file gets the sibling from its own folder."""
+    for folder, width in (("one", 3), ("two", 4)):
+        write(f"{folder}/settings_of_cell.py", f"HIDDEN = {width}")
+        write(
+            f"{folder}/cell.py",
+            CELLS + "\nfrom settings_of_cell import HIDDEN\ndef build(): return Cell(2, HIDDEN)\n",
+        )
+    assert sizes(load_cell("one/cell.py:build", 1, 8)) == (2, 3)
+    assert sizes(load_cell("two/cell.py:build", 1, 8)) == (2, 4)
+
+
+def test_a_file_of_a_famous_name_hides_nobody(write: Write) -> None:
+    """A user's torch.py is a file like any other."""
+    write("random.py", CELLS)
+    assert sizes(load_cell("random.py:fixed", 1, 8)) == (2, 5)
+    import random  # noqa: PLC0415
+
+    assert hasattr(random, "gauss")
+
+
+def test_a_changed_file_is_read_again(write: Write) -> None:
+    """A file runs once for each version of it: no stale cell after an edit, no reload without."""
+    counting = (
+        "\nimport builtins\nbuiltins.loads_of_cell = getattr(builtins, 'loads_of_cell', 0) + 1\n"
+    )
+    write("cells.py", CELLS.replace("made = Cell(3, 4)", "") + counting)
+    load_cell("cells.py:fixed", 1, 8)
+    load_cell("cells.py:make_cell", 1, 8)
+    import builtins  # noqa: PLC0415
+
+    assert builtins.loads_of_cell == 1
+    del builtins.loads_of_cell
+    write("cells.py", CELLS.replace("Cell(2, 5)", "Cell(2, 6)"))
+    assert sizes(load_cell("cells.py:fixed", 1, 8)) == (2, 6)
+
+
+def test_every_load_is_a_cell_of_its_own(write: Write) -> None:
+    """A file that always returns one object does not make one held gate overwrite another."""
+    write("cells.py", CELLS + "\ndef same(): return made\n")
+    first, second = (load_cell("cells.py:same", 1, 8) for _ in range(2))
+    with torch.no_grad():
+        for parameter in first.parameters():
+            parameter.zero_()
+    assert any(torch.any(parameter) for parameter in second.parameters())
+    assert any(torch.any(parameter) for parameter in load_cell("cells.py:made", 1, 8).parameters())
+
+
+def test_prints_go_to_standard_error(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
+    """At import, in the factory and at every step: standard output carries results only."""
+    write(
+        "cells.py",
+        CELLS
+        + """
+print("at import")
+class Loud(Cell):
+    def forward(self, x, h):
+        print("at a step")
+        return super().forward(x, h)
+def loud():
+    print("in the factory")
+    return Loud(2, 5)
+""",
+    )
+    cell = load_cell("cells.py:loud", 1, 8)
+    cell.step(torch.ones(1, 2), cell.initial_state(1))
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert {"at import", "in the factory", "at a step"} <= set(captured.err.splitlines())
+
+
+def test_the_users_random_numbers_are_the_users(write: Write) -> None:
+    """A seed before the load decides the weights, as it does in the user's own script."""
+    write("cells.py", CELLS)
+    weights = []
+    for _ in range(2):
+        torch.manual_seed(3)
+        weights.append(load_cell("cells.py:fixed", 1, 8).get_parameter("lin.weight"))
+    assert torch.equal(*weights)
+
+
+def test_registered_names_are_cells_too(folder: Path) -> None:
+    """Built-in names, and what register_cell was given: a factory of cells or of modules."""
+    assert folder.exists()
+    assert load_cell("gru", 1, 8, reset="before", dtype=torch.float64).reset == "before"
+    register_cell("mine", torch.nn.GRUCell)
+    assert isinstance(load_cell("mine", 1, 8), GRU)
+
+    def broken(input_size: int, hidden_size: int) -> CellLike:
+        raise ZeroDivisionError(f"{input_size} {hidden_size}")
+
+    register_cell("broken", broken)
+    with pytest.raises(CellLoadError, match=r"--cell broken: .*ZeroDivisionError"):
+        load_cell("broken", 1, 8)
+
+
+def test_another_width_than_asked_for_is_noted(write: Write) -> None:
+    """A factory that was told a width and made another is measured, with a word."""
+    write("cells.py", CELLS)
+    cell = load_cell("cells.py:other_width", 1, 8)
+    assert isinstance(cell, ForeignCell)
+    assert cell.notes == ("asked for hidden_size 8, the cell is 9 wide.",)
+
+
+# what is refused
+
+FAULTS: list[tuple[str, str]] = [
+    ("cells.py:mak_cell", "cells.py has no 'mak_cell'. Did you mean 'make_cell'"),
+    ("cells.py:Makers.sell", "no 'Makers.sell'. Did you mean 'cell'"),
+    ("cells.py", r"does not say which object.*FILE.py:NAME. In the file: Cell, make_cell"),
+    ("cells.py:", "does not say which object"),
+    (":make_cell", "does not say which object"),
+    ("cell.py:make_cell", "no file cell.py. Did you mean cells.py"),
+    ("nowhere/cell.py:make_cell", "no folder nowhere"),
+    ("missing.py", "'missing.py' does not say which object"),
+    ("folder:make_cell", "folder is a folder; .*folder/FILE.py:NAME"),
+    ("folder/:make_cell", "is a folder"),
+    ("notes.txt:make_cell", "notes.txt is no Python file"),
+    ("binary.py:make_cell", "binary.py cannot be run"),
+    ("syntax.py:make_cell", r"syntax.py cannot be run: SyntaxError: .*\(syntax.py:3\)"),
+    ("raises.py:make_cell", r"raises.py cannot be run: KeyError: 'gone' \(raises.py:2\)"),
+    (
+        "deep.py:make_cell",
+        r"deep.py cannot be run: ValueError: deep down \(helper_that_raises.py:2\)",
+    ),
+    ("exits.py:make_cell", r"(?s)sys.exit\(2\) \(exits.py:2\).*__name__ == '__main__'"),
+    ("imports.py:make_cell", r"No module named 'not_installed_anywhere'.*\(imports.py:1\)"),
+    ("relative.py:make_cell", r"(?s)relative import.*package.module:name"),
+    ("nopackage.module:make_cell", "no module 'nopackage'"),
+    ("cells:nothing", "cells has no 'nothing'"),
+    ("raises:make_cell", r"the module raises cannot be imported: KeyError: 'gone' \(raises.py:2\)"),
+    ("not a module:x", "no module 'not a module'"),
+    ("faults.py:number", "number cannot be called.*int"),
+    ("faults.py:nothing", r"nothing\(\) must return a torch.nn.Module; it returned None"),
+    ("faults.py:a_class", r"returned the class Cell itself. Return Cell\(...\)"),
+    ("faults.py:a_number", "returned something of type float"),
+    ("faults.py:a_pair", "returned something of type tuple"),
+    ("faults.py:fails", r"fails\(\) failed: RuntimeError: no luck today \(faults.py:\d+\)"),
+    ("faults.py:fails_with", r"fails_with\(input_size=1, hidden_size=8\) failed: TypeError"),
+    ("faults.py:leaves", r"leaves\(\) failed: sys.exit\('bye'\) \(faults.py:\d+\)"),
+    ("faults.py:needs", r"needs\(depth\) is called without arguments.*also needs depth"),
+    ("faults.py:needs_more", r"needs_more\(input_size, hidden_size, depth\).*also needs depth"),
+    ("faults.py:lstm_step", r"lstm_step\(x, h, c\) looks like the step itself"),
+    ("faults.py:two_levels", "nn.LSTM of several levels or directions is 2 cells"),
+    ("faults.py:complex_cell", "parameter 'lin.weight' is complex"),
+    ("faults.py:bad_forward", r"cell\(x, h\) failed: NameError: .*\(faults.py:\d+\)"),
+    (
+        "faults.py:bad_output",
+        r"must return the new h, a tensor; got a tuple of 2 \(Tensor, Tensor\)",
+    ),
+    ("faults.py:linear", r"(?s)no width among its parameters.*TypeError: Linear.forward"),
+    ("faults.py:bad_gates", "'keep' has no role 'kept'"),
+]
+
+FAULTY = """
+import sys
+number = 3
+def nothing(): Cell(2, 5)
+def a_class(): return Cell
+def a_number(): return 0.5
+def a_pair(): return Cell(2, 5), 3
+def fails(): raise RuntimeError("no luck\\ntoday")
+def fails_with(input_size, hidden_size): return Cell(input_size)
+def leaves(): sys.exit("bye")
+def needs(depth): return Cell(2, 5)
+def needs_more(input_size, hidden_size, depth): return Cell(2, 5)
+def lstm_step(x, h, c): return h, c
+def two_levels(): return nn.LSTM(2, 5, num_layers=2)
+def complex_cell():
+    cell = Cell(2, 5)
+    cell.lin.weight = nn.Parameter(cell.lin.weight.to(torch.complex64))
+    return cell
+def bad_forward():
+    class Bad(Cell):
+        def forward(self, x, h): return undefined_name
+    return Bad(2, 5)
+def bad_output():
+    class Bad(Cell):
+        def forward(self, x, h): return h, h
+    return Bad(2, 5)
+def linear(): return nn.Linear(2, 5)
+def bad_gates():
+    cell = Cell(2, 5)
+    cell.gates = [{"name": "keep", "role": "kept"}]
+    return cell
+"""
+
+
+@pytest.mark.parametrize(("spec", "words"), FAULTS, ids=[spec for spec, _ in FAULTS])
+def test_what_is_wrong_is_said(write: Write, folder: Path, spec: str, words: str) -> None:
+    """Every fault has words of its own, of one to four lines, and no traceback."""
+    write("cells.py", CELLS)
+    write("faults.py", CELLS + FAULTY)
+    write("folder/inside.py", CELLS)
+    write("notes.txt", "def make_cell(): pass")
+    (folder / "binary.py").write_bytes(b"\x00\x01\xff\xfe")
+    write("syntax.py", "import torch\n\ndef make_cell(:\n    pass\n")
+    write("raises.py", "kinds = {}\nmake_cell = kinds['gone']\n")
+    write("helper_that_raises.py", "def help_me():\n    raise ValueError('deep down')\n")
+    write("deep.py", "from helper_that_raises import help_me\nmake_cell = help_me()\n")
+    write("exits.py", "import sys\nsys.exit(2)\n")
+    write("imports.py", "import not_installed_anywhere\n")
+    write("relative.py", "from . import cells\n")
+    with pytest.raises(CellLoadError, match=words) as caught:
+        load_cell(spec, 1, 8)
+    message = str(caught.value)
+    assert message.startswith(f"--cell {spec}: ")
+    assert len(message.splitlines()) <= 4
+    assert isinstance(caught.value, RequestError)
+
+
+def test_a_misspelt_name_offers_the_nearest() -> None:
+    """A word without a colon is a registered name."""
+    with pytest.raises(UnknownNameError, match=r"no cell 'lsmt'. Did you mean 'lstm'.*file.py:"):
+        load_cell("lsmt", 1, 8)
+
+
+def test_an_unreadable_file_is_said_to_be_unreadable(write: Write) -> None:
+    """Permissions are a reason too (a superuser reads everything, so here it is a broken link)."""
+    path = write("cells.py", CELLS)
+    shutil.move(path, path.with_name("moved.py"))
+    path.symlink_to("nowhere.py")
+    with pytest.raises(CellLoadError, match=r"no file cells.py"):
+        load_cell("cells.py:make_cell", 1, 8)
+
+
+def test_a_keyboard_interrupt_is_not_swallowed(write: Write) -> None:
+    """Stopping while a user's file runs stops the program."""
+    write("cells.py", "raise KeyboardInterrupt")
+    with pytest.raises(KeyboardInterrupt):
+        load_cell("cells.py:make_cell", 1, 8)
