@@ -26,7 +26,17 @@ def test_the_built_in_cells_have_no_fault_and_the_run_is_kept(
 ):
     """Exit code 0, one document, and a folder that reads back."""
     answer = in_process(
-        capsys, "saturate", *SMALL, "--magnitude", "1e4,max", "--format", "json", "--out", "run"
+        capsys,
+        "saturate",
+        *SMALL,
+        "--cell",
+        "lstm,rnn",
+        "--magnitude",
+        "1e4,max",
+        "--format",
+        "json",
+        "--out",
+        "run",
     )
     assert answer.code == 0, answer.err
     document = json.loads(answer.out)
@@ -40,7 +50,8 @@ def test_the_built_in_cells_have_no_fault_and_the_run_is_kept(
 def test_a_fault_of_a_users_cell_is_exit_code_1(capsys: pytest.CaptureFixture[str]):
     """A hand-written sigmoid whose gradient is NaN where it saturates: found, named, kept."""
     cell = f"{FAULTY}:make_cell"
-    answer = in_process(capsys, "saturate", "--cell", cell, *SMALL, "--format", "csv")
+    arguments = ["--cell", cell, "--magnitude", "1e2", "--format", "csv"]
+    answer = in_process(capsys, "saturate", *SMALL, *arguments)
     assert answer.code == 1
     assert "Check failed" in answer.err
     verdicts = {row["verdict"] for row in csv.DictReader(io.StringIO(answer.out))}
