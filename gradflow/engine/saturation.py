@@ -30,9 +30,12 @@ class Feed:
 class Measured:
     """What one trial found.
 
-    `zero_slopes` maps each gate that is seen to (derivatives that are exactly zero, derivatives).
+    `zero_slopes` maps each gate that is seen to (derivatives that are exactly zero, derivatives),
+    the candidate under its name too; `has_gates` says that the cell has more than a candidate.
     """
 
+    candidate: str
+    has_gates: bool
     outputs_finite: bool
     state_gradients_finite: bool
     parameter_gradients_finite: bool
@@ -46,20 +49,24 @@ class Measured:
             self.outputs_finite and self.state_gradients_finite and self.parameter_gradients_finite
         )
 
-    def zero_slope_fraction(self, place: str) -> float | None:
+    def zero_slope_fraction(self, gate: str | None) -> float | None:
         """Return the share of gate derivatives that are exactly zero, None where none is seen.
 
         Args:
-            place: a gate, for its own; anything else, for all gates but the candidate (which
-                stands in where the cell has no gate).
+            gate: a gate, for its own; None for all gates but the candidate, which stands in where
+                the cell has no gate.
         """
-        if place in self.zero_slopes:
-            counts = [self.zero_slopes[place]]
-        else:
-            gates = [n for name, n in self.zero_slopes.items() if name != "candidate"]
-            counts = gates or list(self.zero_slopes.values())
-        derivatives = sum(count for _, count in counts)
-        return sum(zero for zero, _ in counts) / derivatives if derivatives else None
+        chosen = [
+            counts
+            for name, counts in self.zero_slopes.items()
+            if (name == gate if gate is not None else self.is_gate(name))
+        ]
+        derivatives = sum(count for _, count in chosen)
+        return sum(zero for zero, _ in chosen) / derivatives if derivatives else None
+
+    def is_gate(self, name: str) -> bool:
+        """Return whether a squashed value is a gate's; the candidate is where there is no other."""
+        return name != self.candidate or not self.has_gates
 
 
 def measure(subject: Subject, feed: Feed) -> Measured:
@@ -78,11 +85,13 @@ def measure(subject: Subject, feed: Feed) -> Measured:
         gates.append(shown)
     by_state, by_parameter = mean_gradients(states, subject.parameters)
     return Measured(
+        candidate=subject.candidate_name,
+        has_gates=bool(subject.cell.gates) or subject.implementation == "user",
         outputs_finite=_all_finite([part for state in states[1:] for part in state]),
         state_gradients_finite=_all_finite(by_state),
         parameter_gradients_finite=_all_finite(list(by_parameter.values())),
-        gates_in_range=_in_range(gates),
-        zero_slopes=_count_zero_slopes(gates),
+        gates_in_range=_in_range(gates, subject.candidate_name),
+        zero_slopes=_count_zero_slopes(gates, subject.candidate_name),
     )
 
 
@@ -129,15 +138,15 @@ def _all_finite(tensors: Sequence[Tensor]) -> bool:
     return all(bool(torch.isfinite(tensor).all()) for tensor in tensors)
 
 
-def _in_range(steps: Sequence[Values]) -> bool | None:
+def _in_range(steps: Sequence[Values], candidate: str) -> bool | None:
     """Return whether every gate lies in [0, 1]; a gate that is nan does not."""
-    gates = [v for values in steps for name, v in values.items() if name != "candidate"]
+    gates = [v for values in steps for name, v in values.items() if name != candidate]
     if not gates:
         return None
     return all(bool(((value >= 0) & (value <= 1)).all()) for value in gates)
 
 
-def _count_zero_slopes(steps: Sequence[Values]) -> dict[str, tuple[int, int]]:
+def _count_zero_slopes(steps: Sequence[Values], candidate: str) -> dict[str, tuple[int, int]]:
     """Count the slopes that are zero: s(1 - s) at s = 0 or 1, and 1 - t^2 at t = -1 or 1.
 
     Both are computed by autograd from the value itself, so they are zero there and nowhere else.
@@ -145,7 +154,7 @@ def _count_zero_slopes(steps: Sequence[Values]) -> dict[str, tuple[int, int]]:
     counts: dict[str, tuple[int, int]] = {}
     for values in steps:
         for name, value in values.items():
-            ends = (value.abs() == 1) if name == "candidate" else (value == 0) | (value == 1)
+            ends = (value.abs() == 1) if name == candidate else (value == 0) | (value == 1)
             zero, count = counts.get(name, (0, 0))
             counts[name] = (zero + int(ends.sum()), count + value.numel())
     return counts

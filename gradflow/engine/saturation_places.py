@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gradflow.cells import Cell, Rows
+from gradflow.cells import Cell, Gate, Rows
 from gradflow.cells.gates import parameter_of
 from gradflow.engine.saturation import Feed
 from gradflow.engine.saturation_subjects import Subject
 
-AS_GIVEN = "as given"
+INPUT, STATE, AS_GIVEN = "input", "state", "as given"
 
 
 @dataclass(frozen=True)
@@ -21,16 +21,19 @@ class Place:
     """A place and the way from it to the gates.
 
     Attributes:
-        name: a gate, the written rows of a bias ("lin.bias[0:3]"), "input", "state" or "as given".
+        name: "forget gate", "candidate", the written rows of a bias ("lin.bias[0:3]"), "input",
+            "state" or "as given".
         path: "bias"; "identity", where the weights that read the input (or the state) are the
             identity for every gate, so that each number reaches each gate once and alone;
             "weights", where they are as the cell has them.
+        gate: the gate's own name, None for what is no gate. An LSTM has a gate called "input".
         biases: the rows of a gate's biases, which add up: the first carries the number, the
             others are 0.
     """
 
     name: str
     path: str
+    gate: str | None = None
     biases: tuple[Rows, ...] = ()
 
 
@@ -40,7 +43,11 @@ def gate_places(subject: Subject) -> list[Place]:
     A bias that no gate claims is taken in pieces as long as the state is wide: one for each gate
     of a stacked bias, whatever their order is.
     """
-    places = [Place(gate.name, "bias", gate.bias) for gate in subject.gates if gate.bias]
+    places = [
+        Place(_gate_title(gate), "bias", gate.name, gate.bias)
+        for gate in subject.gates
+        if gate.bias
+    ]
     claimed = {
         (rows.parameter, row)
         for place in places
@@ -48,7 +55,7 @@ def gate_places(subject: Subject) -> list[Place]:
         for row in _rows_of(subject, rows)
     }
     places += [
-        Place(str(rows), "bias", (rows,))
+        Place(str(rows), "bias", None, (rows,))
         for rows in _bias_blocks(subject)
         if not claimed & {(rows.parameter, row) for row in _rows_of(subject, rows)}
     ]
@@ -65,7 +72,7 @@ def open_places(subject: Subject, *, beyond: bool = False) -> list[Place]:
     paths = ["identity"] if isinstance(subject.cell, Cell) else ["weights"]
     if beyond and isinstance(subject.cell, Cell):
         paths.append("weights")
-    return [Place(name, path) for path in paths for name in ("input", "state")]
+    return [Place(name, path) for path in paths for name in (INPUT, STATE)]
 
 
 def load(subject: Subject, place: Place, value: float | None, feed: Feed) -> Feed:
@@ -83,11 +90,11 @@ def load(subject: Subject, place: Place, value: float | None, feed: Feed) -> Fee
         for number, rows in enumerate(place.biases):
             rows.bias_of(subject.module).fill_(value if number == 0 else 0.0)
         if place.path == "identity":
-            name = "weight_ih" if place.name == "input" else "weight_hh"
+            name = "weight_ih" if place.name == INPUT else "weight_hh"
             _set_identities(parameter_of(subject.module, name), subject.cell.hidden_size)
-    if place.name == "input":
+    if place.name == INPUT:
         return Feed(torch.full_like(feed.xs, value), feed.start)
-    if place.name == "state":
+    if place.name == STATE:
         return Feed(feed.xs, tuple(torch.full_like(part, value) for part in feed.start))
     return feed
 
@@ -103,6 +110,10 @@ def ordinary_feed(subject: Subject, *, steps: int, batch: int, seed: int) -> Fee
 
     xs = draw(steps, batch, cell.input_size)
     return Feed(xs, tuple(torch.tanh(draw(batch, size)) for size in cell.part_sizes))
+
+
+def _gate_title(gate: Gate) -> str:
+    return gate.name if gate.role == "candidate" or "gate" in gate.name else f"{gate.name} gate"
 
 
 def _set_identities(weight: Tensor, hidden: int) -> None:

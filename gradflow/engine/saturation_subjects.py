@@ -17,6 +17,7 @@ from torch.autograd.graph import Node
 from gradflow.cells import Cell, CellLike, Gate, Rows, State
 from gradflow.engine.finiteness_graph import StepGraph, squashed
 
+CANDIDATE = "candidate"
 Values = dict[str, Tensor]
 """Values of the gates of a step by name; a sigmoid that belongs to no known gate is "?1", "?2"."""
 
@@ -46,6 +47,12 @@ class Subject:
         return self.cell.gates if candidate is None else (*self.cell.gates, candidate)
 
     @property
+    def candidate_name(self) -> str:
+        """The name under which the candidate's values go."""
+        candidate = self.cell.candidate_gate
+        return CANDIDATE if candidate is None else candidate.name
+
+    @property
     def parameters(self) -> dict[str, Tensor]:
         """The parameters that are trained, by name."""
         named = self.module.named_parameters()
@@ -58,9 +65,7 @@ def own_subject(name: str, cell: Cell) -> Subject:
 
     def step(x: Tensor, state: State) -> tuple[State, Values]:
         taken = cell.step(x, state)
-        candidate = (
-            {"candidate": taken.candidate} if squashes and taken.candidate is not None else {}
-        )
+        candidate = {CANDIDATE: taken.candidate} if squashes and taken.candidate is not None else {}
         return taken.state, {**taken.gates, **candidate}
 
     return Subject(name, "gradflow", cell, cell, step)
@@ -86,6 +91,8 @@ def user_subject(name: str, cell: CellLike, module: nn.Module) -> Subject:
         module: the same, as a module.
     """
     shown = getattr(cell, "gate_values", None)
+    candidate = cell.candidate_gate
+    own_name = {} if candidate is None else {CANDIDATE: candidate.name}
 
     def step(x: Tensor, state: State) -> tuple[State, Values]:
         new = cell.advance(cell.drive(x), state)
@@ -93,7 +100,7 @@ def user_subject(name: str, cell: CellLike, module: nn.Module) -> Subject:
             return new, {}
         with torch.no_grad():
             values: Mapping[str, Tensor] = shown(x, tuple(part.detach() for part in state))
-        return new, dict(values)
+        return new, {own_name.get(gate, gate): value for gate, value in values.items()}
 
     return Subject(name, "user", cell, module, step)
 
@@ -118,18 +125,20 @@ def gate_of_row(subject: Subject, parameter: str, row: int) -> tuple[str, int] |
 def gates_in_graph(subject: Subject, graph: StepGraph, nodes: Iterable[Node]) -> Values:
     """Return what every torch.sigmoid of a step gave, and torch.tanh where it is the candidate."""
     values: Values = {}
-    for name in ("Sigmoid", "Tanh"):
-        for node, value in squashed(nodes, name):
-            owners = {
-                found[0]
-                for rows in graph.own_rows(node)
-                if (found := gate_of_row(subject, rows.parameter, rows.first)) is not None
-            }
-            if len(owners) == 1:
-                values[owners.pop()] = value
-            elif name == "Sigmoid":
-                values[f"?{len(values) + 1}"] = value
+    for node, value in squashed(nodes, "Sigmoid"):
+        owner = _owner(subject, graph, node)
+        values[owner if owner is not None else f"?{len(values) + 1}"] = value
+    for node, value in squashed(nodes, "Tanh"):
+        if _owner(subject, graph, node) == subject.candidate_name:
+            values[subject.candidate_name] = value
     return values
+
+
+def _owner(subject: Subject, graph: StepGraph, node: Node) -> str | None:
+    """Return the gate whose rows, and no other gate's, make what the node squashes."""
+    found = [gate_of_row(subject, rows.parameter, rows.first) for rows in graph.own_rows(node)]
+    owners = {owner[0] for owner in found if owner is not None}
+    return owners.pop() if len(owners) == 1 else None
 
 
 def _owned(rows: Rows, parameter: Tensor) -> range:

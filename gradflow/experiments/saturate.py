@@ -13,6 +13,7 @@ from gradflow.engine.finiteness import find_fault
 from gradflow.engine.saturation import Feed, measure
 from gradflow.engine.saturation_places import load, ordinary_feed
 from gradflow.engine.saturation_subjects import Subject
+from gradflow.engine.saturation_threads import threads_for
 from gradflow.experiments.held_cells import require_device
 from gradflow.experiments.saturate_checks import saturate_checks, saturate_notes
 from gradflow.experiments.saturate_subjects import Entry, entries
@@ -40,11 +41,13 @@ def run_saturate(settings: SaturateSettings, *, progress: Progress | None = None
     watch = Stopwatch()
     require_device(settings.device, torch.float32)
     rows: list[SaturateRow] = []
-    found = entries(settings)
-    for number, entry in enumerate(found):
-        if progress is not None:
-            progress(f"{entry.name} ({entry.implementation})", number, len(found))
-        rows += _rows(entry, settings)
+    width = settings.hidden + settings.input_size
+    with threads_for(4 * settings.batch * settings.hidden * width):
+        found = entries(settings)
+        for number, entry in enumerate(found):
+            if progress is not None:
+                progress(f"{entry.name} ({entry.implementation})", number, len(found))
+            rows += _rows(entry, settings)
     if progress is not None:
         progress("saturate", len(found), len(found))
     return SaturateResult(
@@ -82,7 +85,7 @@ def _measured(entry: Entry, trial: Trial, subject: Subject, feed: Feed) -> Satur
         state_gradients_finite=measured.state_gradients_finite,
         parameter_gradients_finite=measured.parameter_gradients_finite,
         gates_in_range=measured.gates_in_range,
-        zero_slope_fraction=measured.zero_slope_fraction(trial.place.name),
+        zero_slope_fraction=measured.zero_slope_fraction(trial.place.gate),
         first_nonfinite=None if finding is None else finding.first,
         reason=None if finding is None else finding.reason,
     )
@@ -98,6 +101,7 @@ def _not_applicable(entry: Entry, trial: Trial | None, reason: str | None) -> Sa
         value=None if trial is None else trial.value,
         sign=None if trial is None else trial.sign,
         place="any" if trial is None else trial.place.name,
+        gate=None if trial is None else trial.place.gate,
         path="any" if trial is None else trial.place.path,
         verdict="not applicable",
         reason=reason,

@@ -7,6 +7,7 @@ darkest), an infinity for an honest overflow (hatched), a percentage where all i
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex, to_rgb
@@ -103,7 +104,7 @@ def _draw_tile(ax: Axes, tile: Tile, *, at: tuple[int, int], theme: Theme) -> No
     )
 
 
-def _look(tile: Tile) -> dict[str, object]:
+def _look(tile: Tile) -> dict[str, Any]:
     """Return fill, edge and hatch of a tile."""
     if tile.verdict == "fault":
         return {"facecolor": FAULT, "edgecolor": FAULT, "linewidth": 0.6}
@@ -137,7 +138,7 @@ def _legend(result: SaturateResult) -> list[tuple[Patch, str]]:
     found = {row.verdict for row in result.rows}
     shown = any(row.zero_slope_fraction is not None for row in result.rows)
     share = "; %: gate derivatives exactly zero (saturated, not broken)" if shown else ""
-    entries = (
+    entries: tuple[tuple[str, dict[str, Any], str], ...] = (
         ("ok", {"facecolor": _shade(0.5), "edgecolor": FULL}, f"all finite{share}"),
         ("fault", {"facecolor": FAULT}, "\N{MULTIPLICATION SIGN} fault: the true value fits"),
         (

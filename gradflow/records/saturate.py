@@ -48,9 +48,10 @@ class SaturateRow:
 
     `implementation` is gradflow, torch or user. `magnitude` is what was asked for ("1e4", "max",
     "beyond" for the largest number itself; None for a user's cell as it is given), `value` the
-    signed number put in, None where there is none. `place` is a gate, the rows of a bias that no
-    gate claims, "input" or "state", "as given"; `path` how it gets to the gates: bias, identity
-    (the weights of that path are the identity) or weights (as they are).
+    signed number put in, None where there is none. `place` is a gate ("forget gate", "candidate";
+    then `gate` is its own name), the rows of a bias that no gate claims, "input", "state" or "as
+    given"; `path` how it gets to the gates: bias, identity (the weights of that path are the
+    identity) or weights (as they are).
 
     The flags are None where the trial is not applicable; `gates_in_range` and
     `zero_slope_fraction` also where the cell does not show its gates. `judged` is False where
@@ -64,6 +65,7 @@ class SaturateRow:
     value: float | None
     sign: str | None
     place: str
+    gate: str | None
     path: str
     verdict: Verdict
     judged: bool = True

@@ -1,0 +1,27 @@
+"""Small matrices on one thread: waking a second one costs more than it does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+# Multiplications of one step from which on torch's threads pay for themselves.
+ENOUGH = 2_000_000
+
+
+@contextmanager
+def threads_for(multiplications: int) -> Iterator[None]:
+    """Compute on one thread inside the block where a step has few multiplications.
+
+    On a busy machine the difference is tenfold: torch's threads wait for each other by spinning.
+    The number of threads before is restored.
+    """
+    before = torch.get_num_threads()
+    if multiplications < ENOUGH:
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
