@@ -15,8 +15,8 @@ from torch import Tensor
 from gradflow.cells.protocol import Linearization
 from gradflow.cells.shapes import Block
 
-# A collapsed direction comes out of QR as rounding noise of a few units times the block's size.
-# It is looked at after every step, so a bound some way above the usual noise finds it soon.
+# A collapsed direction comes out of QR as rounding noise: a few units times the size of J_t. It is
+# looked at after every step, so a bound some way above the usual noise finds it soon.
 NOISE_UNITS = 16.0
 
 
@@ -47,6 +47,9 @@ class OrthonormalFrame:
         generator = torch.Generator().manual_seed(seed)
         drawn = torch.randn(rows, state_size, count, dtype=torch.float64, generator=generator)
         self.tangents: Block = torch.linalg.qr(drawn)[0].to(device)
+        # Pushed beside the tangents, it shows the size of J_t when few of them are left.
+        probe = torch.randn(rows, state_size, 1, dtype=torch.float64, generator=generator)
+        self._probe: Block = torch.nn.functional.normalize(probe, dim=-2).to(device)
         self.live = torch.full((rows,), count, device=device)
         self._columns = torch.arange(count, device=device)
         self._count = count
@@ -60,22 +63,22 @@ class OrthonormalFrame:
             t: which of them.
             bound: a rank that J_t does not exceed, (batch,), where one is known.
         """
-        log_size = self._step_sizes(steps.push(t, self.tangents), bound).log()
+        pushed = steps.push(t, torch.cat([self.tangents, self._probe], dim=-1))
+        largest = pushed.abs().amax(dim=(-2, -1)).nan_to_num(nan=0.0, posinf=0.0)
+        log_size = self._step_sizes(pushed[..., :-1], self._noise * largest, bound).log()
         shed = self._count - log_size.shape[-1]
         return torch.nn.functional.pad(log_size, (0, shed), value=-torch.inf)
 
-    def _step_sizes(self, pushed: Block, bound: Tensor | None) -> Tensor:
+    def _step_sizes(self, pushed: Block, noise: Tensor, bound: Tensor | None) -> Tensor:
         """Make the pushed tangents the new ones; return |R_ii|, 0 where collapsed."""
         if pushed.shape[-1] == 1:  # one direction: its length, without a decomposition
-            size = torch.linalg.vector_norm(pushed, dim=-2)
-            unit = pushed / torch.where(size > 0, size, 1.0).unsqueeze(-1)
+            unit, size = _normalised(pushed)
         else:
             unit, triangle = torch.linalg.qr(_finite(pushed))
             size = triangle.diagonal(dim1=-2, dim2=-1).abs()
             size = torch.where(torch.isfinite(pushed).all(dim=-2), size, torch.nan)
         self.tangents = unit
         columns = self._columns[: size.shape[-1]]
-        noise = self._noise * torch.linalg.vector_norm(pushed, dim=(-2, -1))
         gone = size <= noise.unsqueeze(-1)
         if bound is not None:
             gone |= columns >= bound.unsqueeze(-1)
@@ -90,6 +93,14 @@ class OrthonormalFrame:
         most = int(self.live.max())
         self.tangents = (self.tangents * alive.unsqueeze(-2))[..., :most]
         return torch.where(alive | torch.isnan(size), size, 0.0)[..., :most]
+
+
+def _normalised(column: Block) -> tuple[Block, Tensor]:
+    """Return a column of length 1 and its length (batch, 1), squaring nothing that is too small."""
+    largest = column.abs().amax(dim=-2, keepdim=True)
+    scaled = column / torch.where(largest > 0, largest, 1.0)
+    length = torch.linalg.vector_norm(scaled, dim=-2, keepdim=True)
+    return scaled / torch.where(length > 0, length, 1.0), (length * largest).squeeze(-2)
 
 
 def _finite(block: Block) -> Block:

@@ -6,6 +6,7 @@ its user gave it, a tensor or a tuple, with a batch axis or without.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -139,7 +140,9 @@ def differentiate(
     if size >= WIDE and columns * FEW <= size:
         pushed = PushedTangents(subject, drive, states)
         try:
-            pushed.push(0, torch.cat(states, dim=-1)[0].new_ones(drive.shape[1], size, 1))
+            with warnings.catch_warnings():  # torch's own, when it first loads forward derivatives
+                warnings.simplefilter("ignore", DeprecationWarning)
+                pushed.push(0, torch.cat(states, dim=-1)[0].new_ones(drive.shape[1], size, 1))
         except (RuntimeError, NotImplementedError):  # no forward derivative of something inside
             pass
         else:
