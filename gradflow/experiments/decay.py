@@ -58,10 +58,19 @@ def run_decay(settings: DecaySettings, *, progress: Progress | None = None) -> D
             curves += _measure(name, list(group), settings, progress)
     return DecayResult(
         curves=tuple(curves),
-        notes=decay_notes(curves),
+        notes=(*_cell_notes(subjects), *decay_notes(curves)),
         checks=decay_checks(curves),
         config=settings.to_json(),
         environment=provenance("decay", settings, watch),
+    )
+
+
+def _cell_notes(subjects: dict[str, list[HeldCell]]) -> tuple[str, ...]:
+    """Return what a user's cells have to say of themselves, such as dropout that is now off."""
+    return tuple(
+        f"{name}: {note}"
+        for name, cells in subjects.items()
+        for note in getattr(cells[0].cell, "notes", ())
     )
 
 
