@@ -126,6 +126,20 @@ def test_a_cell_that_declares_its_gates_gets_the_whole_experiment(
         assert live.departure > 0.001
 
 
+def test_what_a_cell_says_of_itself_is_beside_its_curves(register: Callable[..., None]) -> None:
+    """A declared keep gate that adds a constant of its own is measured, with a word on it."""
+
+    class Shifted(Minimal):
+        def forward(self, x: Tensor, h: Tensor) -> Tensor:
+            both = torch.cat([x, h], dim=-1)
+            keep = torch.sigmoid(self.keep(both) + 1)
+            return keep * h + (1 - keep) * torch.tanh(self.new(both))
+
+    register("shifted", Shifted)
+    result = run(cell="shifted", gate=0.5)
+    assert any(note.startswith("shifted: held at 0.3") for note in result.notes)
+
+
 def test_a_state_of_three_parts_is_measured_by_its_parts(register: Callable[..., None]) -> None:
     """a -> c -> b -> a: each part's own block is zero but for every third step."""
     register("shift", ThreeParts)
