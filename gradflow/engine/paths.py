@@ -108,6 +108,7 @@ def path_norms(
     require_norm(norm)
     require_state(cell, state)
     require_run(cell, x, state)
+    cut = (cut,) if isinstance(cut, str) else tuple(cut)
     each = _cuttable(cell, cut)
     points = measured_points(at, x.shape[0])
     places = PathPlaces.of(cell, state, block or (cell.kept_part, cell.kept_part))
@@ -141,7 +142,7 @@ def _cuttable(cell: CellLike, cut: Collection[str]) -> list[str]:
     """Return the gates to cut one at a time: all but those that are cut anyway."""
     names = [gate.name for gate in cell.gates]
     names += ["candidate"] if cell.candidate_gate is not None else []
-    for name in [cut] if isinstance(cut, str) else cut:
+    for name in cut:
         if name not in names:
             raise UnknownNameError(
                 f"the {cell.kind} has no gate {name!r} to cut. {nearest_name(name, names)}"
