@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from gradflow.cells.gates import Gate, Rows, parameter_of
+from gradflow.cells.user_code import describe_fault
 from gradflow.errors import CellLoadError, UnknownNameError
 
 
@@ -31,7 +32,11 @@ def declared_gates(module: nn.Module) -> tuple[Gate, ...]:
             that comes twice, a parameter that does not exist, rows out of range, rows that two
             gates share, a recurrent block that is not square.
     """
-    declared = getattr(module, "gates", ())
+    try:
+        declared = getattr(module, "gates", ())
+    except Exception as error:  # a property is the user's code
+        name = type(module).__name__
+        raise CellLoadError(f"{name}.gates failed: {describe_fault(error)}") from error
     if isinstance(declared, nn.Module | nn.Parameter | Tensor):
         return ()  # a layer that happens to be called `gates`
     if callable(declared) or not isinstance(declared, Sequence) or isinstance(declared, str):

@@ -20,14 +20,9 @@ from gradflow.cells.declared_form import (
 )
 from gradflow.cells.declared_gates import declared_gates, values_when_held
 from gradflow.cells.find_form import find_form, float_like
-from gradflow.cells.foreign_checks import (
-    Probe,
-    note_keep_gate,
-    note_training_mode,
-    require_cell,
-    trial_copy,
-)
+from gradflow.cells.foreign_checks import Probe, require_cell, trial_copy
 from gradflow.cells.foreign_gates import call_gate_values, require_gate_widths
+from gradflow.cells.foreign_notes import note_keep_gate, note_no_gradient, note_training_mode
 from gradflow.cells.gates import Gate
 from gradflow.cells.protocol import Linearization, Step
 from gradflow.cells.shapes import State
@@ -99,9 +94,9 @@ class ForeignCell(SharedModule):
     def _examine(self, module: nn.Module, *, was_training: bool) -> tuple[str, ...]:
         """Raise unless the module is a cell; return what one should know of it."""
         probe = Probe.draw(trial_copy(module) or module, self._form)
-        notes = require_cell(probe)
+        require_cell(probe)
         require_gate_widths(probe, self._declared, self.hidden_size)
-        notes += note_keep_gate(probe, self._declared, self._kept_part)
+        notes = note_no_gradient(probe) + note_keep_gate(probe, self._declared, self._kept_part)
         return notes + (note_training_mode(probe) if was_training else ())
 
     # ---- what the cell is

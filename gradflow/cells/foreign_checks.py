@@ -1,17 +1,14 @@
 """What a user's module must be for its Jacobian to mean anything, tried on a few rows.
 
 The new state must be a function of the old state and the input: the same on every call, of no
-other row of the batch, leaving its arguments alone, finite, and open to autograd. What is wrong
-is an error; what only ought to be known (dropout that is now off) is a note.
+other row of the batch, leaving its arguments alone, and finite.
 """
 
 from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -19,12 +16,8 @@ from torch import Tensor, nn
 from gradflow.cells.call_form import CallForm
 from gradflow.cells.declared_form import PROBE_ROWS, call_initial_state
 from gradflow.cells.find_form import float_like
-from gradflow.cells.gates import Gate
-from gradflow.cells.holding import hold_
 from gradflow.cells.shapes import State
 from gradflow.errors import CellCallError, CellLoadError
-
-HELD_AT = 0.3  # a gate value that no other part of a cell has by chance
 
 
 @dataclass(frozen=True)
@@ -62,21 +55,19 @@ def trial_copy(module: nn.Module) -> nn.Module | None:
         return None
 
 
-def require_cell(probe: Probe) -> tuple[str, ...]:
-    """Raise unless the module is a cell in the sense of this file; return what to know of it.
+def require_cell(probe: Probe) -> None:
+    """Raise unless the module is a cell in the sense of this file.
 
     Raises:
         CellLoadError: which of the rules it breaks, and what mostly is the cause.
     """
-    with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
+    with torch.no_grad(), torch.random.fork_rng(devices=[]), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        with torch.no_grad():
-            _require_finite_parameters(probe)
-            _require_untouched_arguments(probe)
-            _require_same_answer_twice(probe)
-            _require_finite_answers(probe)
-            _require_separate_rows(probe)
-        return _note_no_gradient(probe)
+        _require_finite_parameters(probe)
+        _require_untouched_arguments(probe)
+        _require_same_answer_twice(probe)
+        _require_finite_answers(probe)
+        _require_separate_rows(probe)
 
 
 def _require_finite_parameters(probe: Probe) -> None:
@@ -108,7 +99,7 @@ def _require_untouched_arguments(probe: Probe) -> None:
 
 def _require_same_answer_twice(probe: Probe) -> None:
     first, second = probe.answer(), probe.answer()
-    if not all(map(_same, first, second)):
+    if not all(map(same_values, first, second)):
         raise CellLoadError(
             f"{probe.form} gives two answers to the same input and state, so it has no Jacobian: "
             "it draws random numbers or keeps a memory of its own. "
@@ -144,7 +135,7 @@ def _require_separate_rows(probe: Probe) -> None:
         x = _with_row(other.x, row, probe.x)
         pairs = zip(other.state, probe.state, strict=True)
         answer = probe.answer(x, tuple(_with_row(new, row, old) for new, old in pairs))
-        if not all(_close(a[row], b[row]) for a, b in zip(usual, answer, strict=True)):
+        if not all(close_values(a[row], b[row]) for a, b in zip(usual, answer, strict=True)):
             raise CellLoadError(
                 f"{probe.form} lets the rows of a batch see each other: row {row} changed when "
                 "only the others did, but rows are separate samples. Is there a batch norm, or a "
@@ -157,75 +148,11 @@ def _require_separate_rows(probe: Probe) -> None:
             f"a cell takes a batch of any size, but with one row alone {error}\n"
             "Is there a squeeze() that takes the batch axis away?"
         ) from error
-    if not all(_close(a[0], b[0]) for a, b in zip(usual, alone, strict=True)):
+    if not all(close_values(a[0], b[0]) for a, b in zip(usual, alone, strict=True)):
         raise CellLoadError(
             f"{probe.form} answers otherwise for one row alone than for the same row in a batch, "
             "but rows are separate samples."
         )
-
-
-def _note_no_gradient(probe: Probe) -> tuple[str, ...]:
-    """Return a note where autograd sees no way from the old state to the new one."""
-    with torch.enable_grad():
-        old = tuple(part.clone().requires_grad_() for part in probe.state)
-        new = probe.answer(probe.x, old)
-        joined = torch.cat(new, dim=-1)
-        found: Sequence[Tensor | None] = (None,)
-        if joined.requires_grad:
-            found = torch.autograd.grad(joined.sum(), old, allow_unused=True)
-    if any(gradient is not None for gradient in found):
-        return ()
-    return (
-        f"autograd sees no way from the old state to the new one in {probe.form}, so every norm "
-        "is zero: it detaches the state, or does not read it.",
-    )
-
-
-def note_training_mode(probe: Probe) -> tuple[str, ...]:
-    """Return a note where training mode would give another answer."""
-    trained = trial_copy(probe.module)
-    if trained is None:
-        return ()
-    trained.train()
-    with torch.no_grad(), torch.random.fork_rng(devices=[]):
-        try:
-            answer = probe.form.call(trained, probe.x, probe.state)
-        except CellCallError:  # what training mode does is not measured, so it may fail
-            return ()
-        if all(map(_same, answer, probe.answer())):
-            return ()
-    return (
-        f"{type(probe.module).__name__} is measured in evaluation mode (module.eval()): dropout "
-        "is off and batch norm uses its running statistics.",
-    )
-
-
-def note_keep_gate(probe: Probe, gates: Sequence[Gate], kept_part: str) -> tuple[str, ...]:
-    """Return a note where the declared keep gate, held, does not multiply the kept part.
-
-    With every gate held and all else zero, d(kept')/d(kept) is the keep gate's value; another
-    number means that the declared rows are another gate's, or that the gate is no plain sigmoid.
-    """
-    keep = next((gate for gate in gates if gate.role == "keep" and gate.bias), None)
-    held = trial_copy(probe.module)
-    if keep is None or held is None:
-        return ()
-    value: dict[str, Any] = {keep.name: HELD_AT}
-    hold_(held, **value)
-    index = probe.form.parts.index(kept_part)
-    with torch.enable_grad():
-        old = tuple(part.clone().requires_grad_() for part in probe.state)
-        new = probe.form.call(held, probe.x, old)[index]
-        slope: Tensor | None = None
-        if new.requires_grad:
-            (slope,) = torch.autograd.grad(new.sum(), old[index], allow_unused=True)
-    if slope is not None and _close(slope, torch.full_like(slope, HELD_AT)):
-        return ()
-    found = "nothing" if slope is None else f"{slope.min().item():.3g}"
-    return (
-        f"held at {HELD_AT} with all else zero, the declared keep gate {keep.name!r} leaves "
-        f"{found} of {kept_part} per step, not {HELD_AT}: its rows may be another gate's.",
-    )
 
 
 def _with_row(tensor: Tensor, row: int, source: Tensor) -> Tensor:
@@ -235,11 +162,12 @@ def _with_row(tensor: Tensor, row: int, source: Tensor) -> Tensor:
     return mixed
 
 
-def _same(one: Tensor, other: Tensor) -> bool:
+def same_values(one: Tensor, other: Tensor) -> bool:
+    """Return whether two results are equal, NaN for NaN."""
     return torch.equal(one.nan_to_num(), other.nan_to_num())
 
 
-def _close(one: Tensor, other: Tensor) -> bool:
+def close_values(one: Tensor, other: Tensor) -> bool:
     """Return whether two results agree but for the rounding of another batch size."""
     # a sum of n products rounds at about sqrt(n) eps; 1000 eps is far from both ends
     tolerance = min(1000 * torch.finfo(one.dtype).eps, 0.05)

@@ -61,7 +61,7 @@ def load_cell(
             made, told = make_from_place(spec, asked, options)
         else:
             factory = find_factory(spec)
-            made, told = _call(factory, factory.__name__, asked, options, Path.cwd())
+            made, told = _call(factory, spec, asked, options, Path.cwd())
         cell = _as_cell(_own_copy(made, dtype, device), asked, told)
     except CellLoadError as error:
         raise CellLoadError(f"--cell {spec}: {error}") from error

@@ -89,10 +89,13 @@ def load_file(path: Path) -> ModuleType:
 def user_code_from(folder: Path) -> Iterator[None]:
     """Let code import what lies in `folder`, first; keep what it prints off standard output.
 
+    The working directory is what it was when the code is done.
+
     Afterwards the folder stays at the end of the path, where it hides nothing: an import that
     only happens inside a call still finds its sibling.
     """
-    place = str(folder)
+    folder = folder.resolve()
+    place, start = str(folder), Path.cwd()
     _forget_namesakes(folder)
     before = set(sys.modules)
     sys.path.insert(0, place)
@@ -101,14 +104,22 @@ def user_code_from(folder: Path) -> Iterator[None]:
         with contextlib.redirect_stdout(sys.stderr):
             yield
     finally:
+        os.chdir(start)
         with contextlib.suppress(ValueError):
             sys.path.remove(place)
         if place not in sys.path:
             sys.path.append(place)
         for name in set(sys.modules) - before:
-            file = getattr(sys.modules[name], "__file__", None)
-            if file is not None and Path(file).resolve().is_relative_to(folder):
+            if _lies_in(sys.modules[name], folder):
                 _siblings[name] = folder
+
+
+def _lies_in(module: object, folder: Path) -> bool:
+    """Return whether a module was read from this folder, and not from packages installed there."""
+    file = getattr(module, "__dict__", {}).get("__file__")  # past the hooks of lazy modules
+    if not isinstance(file, str) or "site-packages" in file:
+        return False
+    return Path(file).resolve().is_relative_to(folder)
 
 
 def _is_path(place: str) -> bool:

@@ -1,6 +1,5 @@
 """Modules that are no cells: each fault is told apart, in one to three lines."""
 
-# ruff: noqa: ARG005 - a lambda that stands for forward has forward's arguments
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -129,6 +128,32 @@ def test_a_nan_among_the_weights_is_told_by_name() -> None:
         module.lin.weight[0, :2] = float("nan")
     with pytest.raises(CellLoadError, match=r"'lin.weight' is not finite.*2 of 15 entries"):
         ForeignCell(module)
+
+
+def test_a_derivative_that_fails_is_told() -> None:
+    """A value may be fine while autograd cannot go back through the way to it."""
+
+    class Overwriting(Plain):
+        def forward(self, x: Tensor, h: Tensor) -> Tensor:
+            new = self.mix(x, h)
+            kept = new.exp()
+            kept.mul_(2)
+            return kept
+
+    with pytest.raises(CellLoadError, match=r"cannot be differentiated.*inplace operation"):
+        ForeignCell(Overwriting())
+
+
+def test_gates_that_fail_to_be_told() -> None:
+    """`gates` may be a property, and its errors are the user's."""
+
+    class Failing(Plain):
+        @property
+        def gates(self) -> list[object]:
+            return {}["gone"]
+
+    with pytest.raises(CellLoadError, match=r"Failing.gates failed: KeyError.*faults.py"):
+        ForeignCell(Failing())
 
 
 def test_complex_weights_are_refused() -> None:

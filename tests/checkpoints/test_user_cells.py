@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import shutil
 import sys
 import textwrap
@@ -259,6 +260,13 @@ def loud():
     assert {"at import", "in the factory", "at a step"} <= set(captured.err.splitlines())
 
 
+def test_a_file_that_changes_folder_is_taken_back(write: Write, folder: Path) -> None:
+    """Results are written relative to where the program was started."""
+    write("deep/cells.py", "import os\nos.chdir('/')\n" + CELLS)
+    load_cell("deep/cells.py:fixed", 1, 8)
+    assert Path.cwd() == folder
+
+
 def test_the_users_random_numbers_are_the_users(write: Write) -> None:
     """A seed before the load decides the weights, as it does in the user's own script."""
     write("cells.py", CELLS)
@@ -275,6 +283,9 @@ def test_registered_names_are_cells_too(folder: Path) -> None:
     assert load_cell("gru", 1, 8, reset="before", dtype=torch.float64).reset == "before"
     register_cell("mine", torch.nn.GRUCell)
     assert isinstance(load_cell("mine", 1, 8), GRU)
+
+    register_cell("partial", functools.partial(torch.nn.LSTMCell, bias=False))
+    assert isinstance(load_cell("partial", 1, 8), LSTM)
 
     def broken(input_size: int, hidden_size: int) -> CellLike:
         raise ZeroDivisionError(f"{input_size} {hidden_size}")
