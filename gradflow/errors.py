@@ -9,6 +9,7 @@
     |   |-- SettingError              an impossible value, or a TOML file that cannot be read
     |   |-- CellLoadError             a user's cell: missing file, missing name, a wrong return
     |   |   `-- CellCallError         a user's cell: a call of it that fails or answers wrongly
+    |   |-- SeriesError               a file of input data that cannot be read as a series
     |   |-- DivergenceError           a state that left the finite numbers while it was measured
     |   |-- RunFolderError            an output folder that cannot or must not be written, or read
     |   `-- OutputError               standard output cannot be written (a full disk behind it)
@@ -64,6 +65,10 @@ class CellCallError(CellLoadError, RuntimeError):
     It is a RuntimeError too, so that whoever tries another way where a module cannot be traced
     need not know whose module it is.
     """
+
+
+class SeriesError(RequestError, ValueError):
+    """A file of input data that cannot be read, or that holds no series of finite numbers."""
 
 
 class DivergenceError(RequestError, ArithmeticError):
