@@ -1,0 +1,149 @@
+"""The subject of `spectrum`: the cell with its weights, its first states and its input."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gradflow.cells import CellLike, State, stack_cells
+from gradflow.cells.base import Cell
+from gradflow.cells.registry import BUILT_IN
+from gradflow.checkpoints.series import Series, load_series
+from gradflow.checkpoints.user_cells import load_cell
+from gradflow.engine.trajectory import zero_input
+from gradflow.errors import SettingError, ShapeError
+from gradflow.settings.spectrum import SpectrumSettings
+
+STEPS = 2000  # where neither --steps nor --data says how many
+
+
+@dataclass(frozen=True)
+class SpectrumSubject:
+    """A cell (or an ensemble), a row of state and input per network and trajectory."""
+
+    cell: CellLike
+    state: State
+    x: Tensor
+    gain: float | None
+    series: Series | None
+
+    @property
+    def rows(self) -> int:
+        """Networks times trajectories."""
+        return self.state[0].shape[0]
+
+
+def spectrum_subject(settings: SpectrumSettings) -> SpectrumSubject:
+    """Return what the settings ask to measure.
+
+    Built-in cells get random weights: recurrent ones normal with deviation gain / sqrt(hidden),
+    input ones normal with deviation 1 / sqrt(input_size), biases zero. A user's cell keeps its own.
+
+    Raises:
+        UnknownNameError, CellLoadError: the cell does not exist or does not load.
+        SeriesError, ShapeError: the data cannot be read, is too short or does not fit the cell.
+        SettingError: several networks of a user's cell.
+    """
+    series = None if settings.data is None else load_series(settings.data)
+    width = settings.input_size if series is None else series.values.shape[2]
+    generator = torch.Generator().manual_seed(settings.seed)
+    built_in = settings.cell in BUILT_IN
+    if settings.networks > 1 and not built_in:
+        raise SettingError(
+            f"--networks draws the weights of a built-in cell, and {settings.cell} has its own; "
+            f"got {settings.networks}. Use --trajectories for more runs of the one network."
+        )
+    cells = [_load(settings, width, generator) for _ in range(settings.networks)]
+    rows = _rows(settings, series)
+    cell = _stacked(cells, rows // settings.networks)
+    state = _start(cell, rows, settings, generator)
+    x = _input(cell, rows, settings, series, generator)
+    return SpectrumSubject(cell, state, x, settings.gain if built_in else None, series)
+
+
+def _load(settings: SpectrumSettings, width: int, generator: torch.Generator) -> CellLike:
+    cell = load_cell(
+        settings.cell,
+        width,
+        settings.hidden,
+        dtype=getattr(torch, settings.dtype),
+        device=settings.device,
+        reset=settings.reset,
+    )
+    if settings.cell in BUILT_IN and isinstance(cell, Cell):
+        with torch.no_grad():
+            for name, parameter in cell.named_parameters():
+                drawn = torch.randn(parameter.shape, dtype=torch.float64, generator=generator)
+                scale = {"weight_hh": settings.gain, "weight_ih": 1.0}.get(name, 0.0)
+                parameter.copy_(scale / math.sqrt(parameter.shape[-1]) * drawn)
+    return cell
+
+
+def _stacked(cells: list[CellLike], each: int) -> CellLike:
+    """Return one cell whose batch rows are the networks, `each` rows of one after the other."""
+    built = [cell for cell in cells if isinstance(cell, Cell)]
+    if len(cells) == 1:
+        return cells[0]
+    return stack_cells([cell for cell in built for _ in range(each)])
+
+
+def _rows(settings: SpectrumSettings, series: Series | None) -> int:
+    asked = settings.networks * settings.trajectories
+    given = 1 if series is None else series.values.shape[1]
+    if given not in (1, asked) and asked > 1:
+        raise ShapeError(
+            f"--data has {given} batch rows, and --networks times --trajectories are {asked} runs. "
+            "Leave both out for a run per row, or give data of one row."
+        )
+    return max(asked, given)
+
+
+def _start(
+    cell: CellLike, rows: int, settings: SpectrumSettings, generator: torch.Generator
+) -> State:
+    """Return the first states: zeros, or a hidden state within (-1, 1) and normal other parts."""
+    zeros = cell.initial_state(rows)
+    if settings.start == "zero":
+        return zeros
+    drawn = [torch.randn(part.shape, dtype=torch.float64, generator=generator) for part in zeros]
+    return tuple(
+        (torch.tanh(values) if name == "h" else values).to(part)
+        for name, values, part in zip(cell.parts, drawn, zeros, strict=True)
+    )
+
+
+def _input(
+    cell: CellLike,
+    rows: int,
+    settings: SpectrumSettings,
+    series: Series | None,
+    generator: torch.Generator,
+) -> Tensor:
+    if series is not None:
+        return _given_input(cell, rows, settings, series)
+    steps = settings.warmup + (settings.steps or STEPS)
+    zeros = zero_input(cell, rows, steps)
+    if settings.input == "zero":
+        return zeros
+    return torch.randn(zeros.shape, dtype=torch.float64, generator=generator).to(zeros)
+
+
+def _given_input(cell: CellLike, rows: int, settings: SpectrumSettings, series: Series) -> Tensor:
+    length, _, width = series.values.shape
+    if width != cell.input_size:
+        raise ShapeError(
+            f"--data has {width} inputs, and {settings.cell} takes {cell.input_size}: one column "
+            "per input is needed."
+        )
+    left = length - settings.warmup
+    if left < (settings.steps or 1):
+        raise ShapeError(
+            f"--data has {length} steps, of which the first {settings.warmup} are the warm-up and "
+            f"{settings.steps or 1} are to be measured. Give more, or lower --warmup."
+        )
+    used = series.values[: settings.warmup + (settings.steps or left)]
+    x = torch.as_tensor(used).to(dtype=cell.dtype, device=cell.device)
+    return x.expand(-1, rows, -1)
