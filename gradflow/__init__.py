@@ -21,10 +21,16 @@ if TYPE_CHECKING:  # what a type checker and an editor see
     from gradflow.engine import lyapunov_spectrum as lyapunov_spectrum
     from gradflow.engine import path_norms as path_norms
     from gradflow.experiments.decay import run_decay as run_decay
+    from gradflow.experiments.params import run_params as run_params
     from gradflow.experiments.saturate import run_saturate as run_saturate
+    from gradflow.experiments.step import run_step as run_step
+    from gradflow.experiments.step import work_gru as work_gru
+    from gradflow.experiments.step import work_lstm as work_lstm
     from gradflow.present import plot as plot
     from gradflow.settings import DecaySettings as DecaySettings
+    from gradflow.settings import ParamsSettings as ParamsSettings
     from gradflow.settings import SaturateSettings as SaturateSettings
+    from gradflow.settings import StepSettings as StepSettings
     from gradflow.store import load_result as load_result
 
 __version__ = "0.1.0"
@@ -33,7 +39,9 @@ _ROOMS = ("cells", "checkpoints", "config", "engine", "errors", "experiments", "
 # Where each name of the library lives.
 _NAMES = {
     "DecaySettings": "gradflow.settings",
+    "ParamsSettings": "gradflow.settings",
     "SaturateSettings": "gradflow.settings",
+    "StepSettings": "gradflow.settings",
     "from_torch": "gradflow.checkpoints",
     "hold_": "gradflow.cells",
     "jacobian_norms": "gradflow.engine",
@@ -42,7 +50,11 @@ _NAMES = {
     "path_norms": "gradflow.engine",
     "register_cell": "gradflow.cells",
     "run_decay": "gradflow.experiments.decay",
+    "run_params": "gradflow.experiments.params",
     "run_saturate": "gradflow.experiments.saturate",
+    "run_step": "gradflow.experiments.step",
+    "work_gru": "gradflow.experiments.step",
+    "work_lstm": "gradflow.experiments.step",
 }
 
 _MODULES = {room: f"gradflow.{room}" for room in _ROOMS} | {"plot": "gradflow.present.plot"}

@@ -17,14 +17,23 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from gradflow.errors import SettingError, UnknownNameError, nearest_name
-from gradflow.settings import DecaySettings, DoctorSettings, SaturateSettings, Settings
+from gradflow.settings import (
+    DecaySettings,
+    DoctorSettings,
+    ParamsSettings,
+    SaturateSettings,
+    Settings,
+    StepSettings,
+)
 
 __all__ = [
     "COMMAND_SETTINGS",
     "DecaySettings",
     "DoctorSettings",
+    "ParamsSettings",
     "SaturateSettings",
     "Settings",
+    "StepSettings",
     "find_config",
     "load_config",
     "preset_names",
@@ -37,6 +46,8 @@ __all__ = [
 COMMAND_SETTINGS: dict[str, type[Settings]] = {
     "decay": DecaySettings,
     "saturate": SaturateSettings,
+    "step": StepSettings,
+    "params": ParamsSettings,
     "doctor": DoctorSettings,
 }
 # What every command takes beside its settings; these never change what is measured.

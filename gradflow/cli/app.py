@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from gradflow import __version__
-from gradflow.cli import decay, doctor, saturate
+from gradflow.cli import decay, doctor, params, saturate, step
 
-MEASURE, CHECK, RESULTS = "Measure", "Check", "Results"
+MEASURE, CHECK, LEARN, RESULTS = "Measure", "Check", "Learn", "Results"
 
 app = typer.Typer(
     name="gradflow",
@@ -23,6 +23,8 @@ app = typer.Typer(
 )
 app.command("decay", rich_help_panel=MEASURE)(decay.decay)
 app.command("saturate", rich_help_panel=CHECK)(saturate.saturate)
+app.command("step", rich_help_panel=LEARN)(step.step)
+app.command("params", rich_help_panel=LEARN)(params.params)
 app.command("doctor", rich_help_panel=RESULTS)(doctor.doctor)
 
 

@@ -6,10 +6,11 @@ per gate and two, are always given: a difference of G H between two programs is 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from gradflow.cells import cell_names
+from gradflow.config import ParamsSettings
 from gradflow.errors import SettingError, UnknownNameError, nearest_name
 from gradflow.experiments.built_modules import built_parameters
 from gradflow.experiments.parameter_counts import (
@@ -23,6 +24,7 @@ from gradflow.experiments.parameter_counts import (
     total_parameters,
 )
 from gradflow.experiments.width_match import match_width
+from gradflow.provenance import Stopwatch, provenance
 from gradflow.records.base import Check
 from gradflow.records.params import (
     Architecture,
@@ -31,11 +33,37 @@ from gradflow.records.params import (
     WidthMatch,
     Workload,
 )
+from gradflow.settings.params import VALUE_BYTES
 
+Progress = Callable[[str, int, int], None]
 DEFAULT_CELLS = ("rnn", "gru", "lstm")
 
 
 def run_params(
+    settings: ParamsSettings,
+    *,
+    progress: Progress | None = None,  # noqa: ARG001 - every question is asked in the same form
+) -> ParamsResult:
+    """Count the networks that the settings describe; see `count_networks`."""
+    watch = Stopwatch()
+    template = Architecture(
+        cell=settings.cell[0],
+        input_size=settings.input_size,
+        hidden_size=settings.hidden,
+        layers=settings.layers,
+        bidirectional=settings.bidirectional,
+        projection=settings.projection,
+        bias=settings.bias,
+        output_size=settings.output_size,
+    )
+    workload = Workload(settings.batch, settings.steps, VALUE_BYTES[settings.dtype])
+    result = count_networks(template, settings.cell, match=settings.match, workload=workload)
+    return replace(
+        result, config=settings.to_json(), environment=provenance("params", settings, watch)
+    )
+
+
+def count_networks(
     template: Architecture,
     cells: Sequence[str] = DEFAULT_CELLS,
     *,

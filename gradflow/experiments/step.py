@@ -12,13 +12,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
+from gradflow.config import StepSettings
 from gradflow.errors import GateValueError, SettingError, UnknownNameError, nearest_name
 from gradflow.experiments.worked_steps import gru_step, lstm_step
+from gradflow.provenance import Stopwatch, provenance
 from gradflow.records.base import Check
 from gradflow.records.step import Equation, StepResult, WorkedStep
 
 Values = float | Iterable[float]
+Progress = Callable[[str, int, int], None]
 CONVENTIONS = ("keep", "write")
 
 # A step maps its state by one product and one sum of numbers of order 1; this many roundings of
@@ -38,6 +42,34 @@ GRU_LEFT_OUT = (
 )
 Z_KEEPS = "z keeps (torch, Keras, Cho et al. 2014)"
 Z_WRITES = "1 - z keeps (Chung et al. 2014)"
+
+
+def run_step(
+    settings: StepSettings,
+    *,
+    progress: Progress | None = None,  # noqa: ARG001 - every question is asked in the same form
+) -> StepResult:
+    """Work the steps that the settings ask for; see `work_lstm` and `work_gru`."""
+    watch = Stopwatch()
+    if settings.cell == "lstm":
+        written = settings.input_gate
+        result = work_lstm(
+            settings.c or 0.0,
+            settings.forget_gate or (),
+            input_gate=None if written == "coupled" else written,
+            candidate=settings.candidate,
+            output_gate=settings.output_gate or (),
+        )
+    else:
+        result = work_gru(
+            settings.h or 0.0,
+            settings.update_gate or (),
+            candidate=settings.candidate,
+            convention=settings.convention or "keep",
+        )
+    return replace(
+        result, config=settings.to_json(), environment=provenance("step", settings, watch)
+    )
 
 
 def work_lstm(

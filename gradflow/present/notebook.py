@@ -14,13 +14,17 @@ from matplotlib.figure import Figure
 
 from gradflow.present.decay import decay_outputs
 from gradflow.present.outputs import Outputs
+from gradflow.present.params import params_outputs
 from gradflow.present.saturate import saturate_outputs
+from gradflow.present.step import step_outputs
 from gradflow.present.theme import alt_text, figure_bytes
 from gradflow.records import Result
 
 PRESENTERS: dict[str, Callable[[Any], Outputs]] = {
     "decay": decay_outputs,
     "saturate": saturate_outputs,
+    "step": step_outputs,
+    "params": params_outputs,
 }
 """Command to the function that makes its outputs; each command adds its own."""
 

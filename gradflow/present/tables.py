@@ -39,7 +39,8 @@ class TextTable:
     """Rows of text under columns; `sections` are groups of rows, notes stand below.
 
     The first `shared` columns may be the same in all rows of a section; a narrow terminal shows
-    them once, above it.
+    them once, above it. `more` are tables with columns of their own, between the rows and the
+    notes.
     """
 
     title: str
@@ -47,6 +48,7 @@ class TextTable:
     sections: tuple[tuple[Cells, ...], ...]
     notes: tuple[str, ...] = ()
     shared: int = 0
+    more: tuple[TextTable, ...] = ()
 
     @property
     def rows(self) -> tuple[Cells, ...]:
@@ -57,13 +59,19 @@ class TextTable:
         """Yield the title, the widest form that fits, and the notes."""
         yield Text(self.title, style="bold")
         yield from self._body(console, options)
+        for table in self.more:
+            yield Text("")
+            yield table
+        if self.more and self.notes:
+            yield Text("")
         for note in self.notes:
             yield Text(note, overflow="fold")
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
         """Return the width of the whole table; a terminal narrower than that gets another form."""
         texts = (self.title, *self.notes)  # in a pipe each is one line
-        widest = max(_width(console, options, self._whole()), *map(cell_len, texts))
+        inner = [_width(console, options, table) for table in self.more]
+        widest = max([_width(console, options, self._whole()), *inner, *map(cell_len, texts)])
         return Measurement(widest, widest)
 
     def _body(self, console: Console, options: ConsoleOptions) -> Iterator[Table | Text]:
@@ -117,7 +125,8 @@ class TextTable:
         body = "".join(f"<tbody>{self._html_rows(section)}</tbody>" for section in self.sections)
         notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes)
         caption = f"<caption>{html.escape(self.title)}</caption>"
-        return f"<table>{caption}<thead><tr>{heads}</tr></thead>{body}</table>{notes}"
+        more = "".join(table.to_html() for table in self.more)
+        return f"<table>{caption}<thead><tr>{heads}</tr></thead>{body}</table>{more}{notes}"
 
     def _html_rows(self, rows: tuple[Cells, ...]) -> str:
         lines = []
@@ -144,6 +153,6 @@ def _table(
     return table
 
 
-def _width(console: Console, options: ConsoleOptions, table: Table) -> int:
+def _width(console: Console, options: ConsoleOptions, table: Table | TextTable) -> int:
     """Return the width that a table needs so that no cell is cut."""
     return Measurement.get(console, options.update(max_width=100_000), table).maximum

@@ -2,16 +2,32 @@
 
 from gradflow.records.base import Check, Json, Result
 from gradflow.records.decay import AutogradCheck, DecayCurve, DecayResult
+from gradflow.records.params import (
+    Architecture,
+    ParameterCount,
+    ParamsResult,
+    WidthMatch,
+    Workload,
+)
 from gradflow.records.saturate import FirstNonfinite, SaturateResult, SaturateRow
+from gradflow.records.step import Equation, StepResult, WorkedStep
 
 __all__ = [
+    "Architecture",
     "AutogradCheck",
     "Check",
     "DecayCurve",
     "DecayResult",
+    "Equation",
     "FirstNonfinite",
     "Json",
+    "ParameterCount",
+    "ParamsResult",
     "Result",
     "SaturateResult",
     "SaturateRow",
+    "StepResult",
+    "WidthMatch",
+    "WorkedStep",
+    "Workload",
 ]

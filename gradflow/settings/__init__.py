@@ -3,6 +3,15 @@
 from gradflow.settings.base import Settings
 from gradflow.settings.decay import DecaySettings
 from gradflow.settings.doctor import DoctorSettings
+from gradflow.settings.params import ParamsSettings
 from gradflow.settings.saturate import SaturateSettings
+from gradflow.settings.step import StepSettings
 
-__all__ = ["DecaySettings", "DoctorSettings", "SaturateSettings", "Settings"]
+__all__ = [
+    "DecaySettings",
+    "DoctorSettings",
+    "ParamsSettings",
+    "SaturateSettings",
+    "Settings",
+    "StepSettings",
+]

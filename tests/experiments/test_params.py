@@ -16,7 +16,7 @@ from gradflow.cells.numpy_cells import NumpyGRU, NumpyLSTM, NumpyRNN
 from gradflow.errors import SettingError, UnknownNameError
 from gradflow.experiments.built_modules import built_parameters
 from gradflow.experiments.parameter_counts import step_cost, total_parameters
-from gradflow.experiments.params import count_parameters, read_match, run_params
+from gradflow.experiments.params import count_parameters, read_match, count_networks
 from gradflow.experiments.width_match import match_width
 from gradflow.records.params import Architecture, ParamsResult, Workload
 from tests.field_cases import field_case
@@ -104,7 +104,7 @@ def test_kept_values_are_what_a_backward_keeps(
 
 def test_the_known_matches_are_found() -> None:
     """An LSTM of 128 on 10 inputs (71680) is matched by a GRU of 149 and an RNN of 262 units."""
-    result = run_params(Architecture("lstm", 10, 128), match="lstm:128")
+    result = count_networks(Architecture("lstm", 10, 128), match="lstm:128")
     found = {
         match.architecture.cell: (match.architecture.hidden_size, match.parameters)
         for match in result.matches
@@ -154,7 +154,7 @@ def test_a_tiny_target_gives_the_narrowest_network() -> None:
 
 def test_without_bias_there_is_one_convention() -> None:
     """A network without bias is matched once, since both conventions are the same."""
-    result = run_params(Architecture("lstm", 4, 6, bias=False), ["gru"], match="lstm:6")
+    result = count_networks(Architecture("lstm", 4, 6, bias=False), ["gru"], match="lstm:6")
     assert [match.biases for match in result.matches] == [0]
     assert result.counts[0].one_bias == result.counts[0].two_biases
 
@@ -167,7 +167,7 @@ def test_a_very_wide_network_takes_no_memory() -> None:
 def test_a_registered_cell_is_counted_as_built(monkeypatch: pytest.MonkeyPatch) -> None:
     """A cell without a formula has the count of its module, and is matched by building it."""
     monkeypatch.setitem(registry._registered, "mine", lambda i, h, bias=True: LSTM(i, h, bias=bias))
-    result = run_params(Architecture("mine", 3, 5, layers=2), ["mine"], match="lstm:8")
+    result = count_networks(Architecture("mine", 3, 5, layers=2), ["mine"], match="lstm:8")
     assert result.counts[0].two_biases is None
     torch_layers = nn.LSTM(3, 5, num_layers=2)
     assert result.counts[0].built == sum(p.numel() for p in torch_layers.parameters())
@@ -186,7 +186,7 @@ def test_memory_grows_with_batch_steps_and_bytes() -> None:
 def test_a_result_survives_its_own_json() -> None:
     """A stored result read back is the result, checks and notes included."""
     template = Architecture("lstm", 10, 20, layers=2, bidirectional=True, projection=5)
-    result = run_params(template, match=5000)
+    result = count_networks(template, match=5000)
     assert ParamsResult.from_json(json.loads(json.dumps(result.to_json()))) == result
     assert result.passed
     assert "counted without it: rnn, gru" in result.notes[0]
@@ -218,10 +218,10 @@ def test_a_match_that_cannot_be_read_is_refused() -> None:
         with pytest.raises(SettingError, match="such as lstm:128"):
             read_match(text)
     with pytest.raises(UnknownNameError, match="Did you mean 'lstm'"):
-        run_params(Architecture("lstm", 4, 6), match="lsmt:6")
+        count_networks(Architecture("lstm", 4, 6), match="lsmt:6")
     with pytest.raises(UnknownNameError, match="Did you mean 'gru'"):
-        run_params(Architecture("lstm", 4, 6), ["gruu"])
+        count_networks(Architecture("lstm", 4, 6), ["gruu"])
     with pytest.raises(SettingError, match="at least one cell"):
-        run_params(Architecture("lstm", 4, 6), [])
+        count_networks(Architecture("lstm", 4, 6), [])
     with pytest.raises(SettingError, match="batch must be at least 1"):
-        run_params(Architecture("lstm", 4, 6), workload=Workload(batch=0))
+        count_networks(Architecture("lstm", 4, 6), workload=Workload(batch=0))

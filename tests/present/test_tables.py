@@ -77,3 +77,16 @@ def test_html_escapes_every_text():
     assert "&lt;script&gt;x&lt;/script&gt;" in page
     assert "<caption>&lt;b&gt;</caption>" in page
     assert "<p>&amp;</p>" in page
+
+
+def test_a_table_of_other_columns_stands_between_rows_and_notes():
+    """What has columns of its own follows the rows; the notes of both stay below."""
+    inner = TextTable("Widths", (Column("hidden"),), ((("149",),),), ("A note of its own.",))
+    both = TextTable("Numbers", TABLE.columns, TABLE.sections, TABLE.notes, shared=2, more=(inner,))
+    for width in (30, 80, 200):
+        text = shown(both, width)
+        places = [text.index(word) for word in ("-100.123", "Widths", "149", "own.", "why.")]
+        assert places == sorted(places)
+        assert all(cell_len(line) <= width for line in text.splitlines())
+    page = both.to_html()
+    assert page.index("Numbers") < page.index("149") < page.index("says why")

@@ -1,0 +1,108 @@
+"""The figure of `gradflow params`: where each cell's parameters are, as stacked bars."""
+
+from __future__ import annotations
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
+
+from gradflow.present.layout import Grid, Words, make_sheet
+from gradflow.present.palette import INK, gate_color
+from gradflow.present.theme import Theme, describe, text_width, theme_context
+from gradflow.records.params import ParameterCount, ParamsResult
+
+_PARTS: dict[str, str] = {
+    "input weights": gate_color(0.1),
+    "recurrent weights": gate_color(0.9),
+    "projection": gate_color(0.95),
+    "bias": gate_color(0.5),
+    "second bias": gate_color(0.3),
+    "head": gate_color(0.6),
+    "as built": INK,
+}
+_BAR = 0.62
+
+
+def params_figure(result: ParamsResult, *, style: str = "screen") -> Figure:
+    """Return stacked bars, one for each cell: input, recurrent, biases, head.
+
+    Args:
+        result: the counts; a cell without a formula has one bar "as built".
+        style: "screen" or "paper".
+    """
+    parts = [parameter_parts(count) for count in result.counts]
+    names = [name for name in _PARTS if any(part.get(name) for part in parts)]
+    texts = [f"{count.built:,}" for count in result.counts]
+    with theme_context(style) as theme:
+        widest = max(text_width(_title(count), theme.font) for count in result.counts)
+        grid = Grid(
+            rows=1,
+            columns=1,
+            tick_room=widest / theme.em + 2.0,
+            label_room=max(text_width(text, theme.font) for text in texts) + theme.em,
+            height=(1.9 * len(parts) + 1.0) * theme.em,
+        )
+        words = Words("Where the parameters are", caption=_caption(result))
+        legend = [(Patch(color=_PARTS[name]), name) for name in names]
+        sheet = make_sheet(theme, grid, words, legend=legend)
+        _draw(sheet.axes[0][0], result, parts, theme)
+        return describe(sheet.figure, _alt(result, parts))
+
+
+def parameter_parts(count: ParameterCount) -> dict[str, int]:
+    """Return how many parameters of each kind a network has, as it is built (two biases)."""
+    if count.two_biases is None:
+        return {"as built": count.built}
+    bias = sum(layer.bias for layer in count.layers)
+    return {
+        "input weights": sum(layer.input_weights for layer in count.layers),
+        "recurrent weights": sum(layer.recurrent_weights for layer in count.layers),
+        "projection": sum(layer.projection_weights for layer in count.layers),
+        "bias": bias,
+        "second bias": bias,
+        "head": count.head_weights + count.head_bias,
+    }
+
+
+def _draw(ax: Axes, result: ParamsResult, parts: list[dict[str, int]], theme: Theme) -> None:
+    largest = max(count.built for count in result.counts)
+    for row, (count, part) in enumerate(zip(result.counts, parts, strict=True)):
+        left = 0.0
+        for name, color in _PARTS.items():
+            size = float(part.get(name, 0))
+            ax.barh(row, size, height=_BAR, left=left, color=color, label=name)
+            left += size
+        ax.text(left + 0.01 * largest, row, f"{count.built:,}", va="center", ha="left")
+    ax.set_yticks(range(len(parts)), [_title(count) for count in result.counts])
+    ax.set_ylim(len(parts) - 0.4, -0.6)
+    ax.set_xlim(0, largest)
+    ax.xaxis.set_major_locator(MaxNLocator(4, integer=True))
+    ax.xaxis.set_major_formatter("{x:,.0f}")
+    ax.tick_params(axis="y", length=0, labelsize=theme.font)
+    ax.grid(visible=False, axis="y")
+    ax.set_xlabel("parameters, as torch builds it")
+
+
+def _title(count: ParameterCount) -> str:
+    return count.architecture.cell
+
+
+def _caption(result: ParamsResult) -> str:
+    network = result.counts[0].architecture
+    sizes = f"input {network.input_size}, hidden {network.hidden_size}"
+    if any(part.get("second bias") for part in map(parameter_parts, result.counts)):
+        rest = (
+            "The second bias adds numbers, no freedom (but in a GRU's candidate): only sums count."
+        )
+        return f"{sizes}. {rest}"
+    return f"{sizes}."
+
+
+def _alt(result: ParamsResult, parts: list[dict[str, int]]) -> str:
+    rows = [
+        f"{count.architecture.cell} {count.built:,}: "
+        + ", ".join(f"{name} {size:,}" for name, size in part.items() if size)
+        for count, part in zip(result.counts, parts, strict=True)
+    ]
+    return f"Stacked bars of parameters by kind. {'; '.join(rows)}."
