@@ -41,6 +41,7 @@ class RecordingSide(Side):
     """
 
     way: Way = "none"
+    is_file = True
 
     def __init__(self, tensors: Mapping[str, Tensor], *, name: str) -> None:
         super().__init__()
@@ -140,6 +141,11 @@ def first_state(
     return tuple(found)
 
 
+def holds_state(tensors: Mapping[str, Tensor]) -> bool:
+    """Return whether a file holds any part of a first state."""
+    return any(_first(tensors, keys) is not None for keys in FIRST_KEYS.values())
+
+
 def data_inputs(tensors: Mapping[str, Tensor], name: str) -> Tensor:
     """Return the inputs of a data file as (time, batch, input); one step may lack its time axis.
 
@@ -173,6 +179,7 @@ def _layer_side(weights: Mapping[str, Tensor], *, name: str, source: str) -> Sid
     layer = _LAYERS[kind](width, hidden, bias="bias_ih" in weights, dtype=torch.float64)
     layer.load_state_dict({f"{key}_l0": value for key, value in weights.items()})
     side = LayerSide(layer, name=name, what=f"weights by {source}, run by torch.nn.{kind.upper()}")
+    side.is_file = True
     side.layout = standard_layout(kind, width, hidden, names=list(weights), called="{}_l0")
     return side
 

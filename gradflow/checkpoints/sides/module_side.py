@@ -36,8 +36,8 @@ class ModuleSide(AutogradSide):
         self.strays = tuple(stray_tensors(self.module))
         for place in self.strays:
             self.note(
-                f"{place} of {name} is a plain tensor and no nn.Parameter: no optimizer would "
-                "train it, and no state_dict stores it."
+                f"{place} of {self.label} is a plain tensor and no nn.Parameter: no optimizer "
+                "would train it, and no state_dict stores it."
             )
 
     @property
@@ -133,8 +133,8 @@ def note_writing(
     for name, old, new in zip(names, before, after, strict=True):
         if not ((old == new) | (old != old)).all():  # NaN is not equal to itself
             side.note(
-                f"{side.name} changes its argument {name} in place, so the {name} of whoever calls "
-                f"it is lost; parity was measured on copies. Begin it with {name} = {name}.clone()."
+                f"{side.label} changes its argument {name} in place, so the {name} of whoever "
+                f"calls it is lost; parity was measured on copies. Work on a copy of {name}."
             )
 
 
@@ -145,4 +145,4 @@ def printing_aside(side: Side) -> Iterator[None]:
     with contextlib.redirect_stdout(said):
         yield
     if lines := said.getvalue().strip().splitlines():
-        side.note(f"{side.name} prints in its step, which is left out here: {lines[0][:60]!r} ...")
+        side.note(f"{side.label} prints in its step, which is left out here: {lines[0][:60]!r} ...")

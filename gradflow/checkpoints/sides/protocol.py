@@ -88,6 +88,7 @@ class Side(ABC):
         input_size, hidden_size: its widths.
         way: how its gradient is found.
         layout: where each gate's weights stand, None where that was not found out.
+        is_file: whether it was read from a file of tensors, whose own numbers then count.
         notes: sentences on what was noticed while it was read and run.
     """
 
@@ -99,6 +100,7 @@ class Side(ABC):
     hidden_size: int
     way: Way = "autograd"
     layout: Layout | None = None
+    is_file: bool = False
 
     def __init__(self) -> None:
         self.notes: list[str] = []
@@ -115,6 +117,11 @@ class Side(ABC):
     @abstractmethod
     def gradients(self, weights: Weights, problem: Problem) -> Gradients:
         """Return dL by everything that the side was run on."""
+
+    @property
+    def label(self) -> str:
+        """The name without its folder, for sentences."""
+        return self.name.rpartition("/")[2]
 
     def note(self, sentence: str) -> None:
         """Add a note, once."""

@@ -1,0 +1,249 @@
+"""Do two cells compute the same, forward and backward? And if not: where, and which is which?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gradflow.checkpoints.parity_sides import (
+    DEFAULT_SIZES,
+    Widths,
+    read_side,
+    side_name,
+    torch_twin_name,
+)
+from gradflow.checkpoints.sides import Side, Weights
+from gradflow.checkpoints.sides.file_side import (
+    RecordingSide,
+    data_inputs,
+    first_state,
+    holds_state,
+    torch_weights,
+)
+from gradflow.checkpoints.sides.tensor_files import read_tensors
+from gradflow.checkpoints.sides.weight_map import WeightMap, read_weight_map
+from gradflow.errors import CellLoadError, SettingError, ShapeError
+from gradflow.experiments.parity_answer import parity_result
+from gradflow.experiments.parity_bench import Bench
+from gradflow.experiments.parity_mapping import LayoutLink, Link, NameLink, Pair, link_sides
+from gradflow.experiments.parity_problem import draw_like, draw_problem, draw_weights
+from gradflow.records.parity import ParityResult
+from gradflow.settings.parity import ParitySettings
+
+Progress = Callable[[str, int, int], None]
+
+
+def run_parity(settings: ParitySettings, *, progress: Progress | None = None) -> ParityResult:
+    """Compare the two sides that the settings name.
+
+    Args:
+        settings: the sides, their weights, the run.
+        progress: called as `progress(what, steps done, steps in all)`.
+
+    Raises:
+        UnknownNameError, CellLoadError: a side that does not exist, load or step.
+        ShapeError, SettingError: widths or weights that do not fit.
+    """
+    weight_map = None
+    if settings.weight_map is not None:
+        weight_map = read_weight_map(settings.weight_map)
+    return _compare(settings.a, settings.b, settings, weight_map, progress)
+
+
+def parity(
+    a: object,
+    b: object | None = None,
+    weight_map: object | None = None,
+    **options: Any,
+) -> ParityResult:
+    """Compare two cells: states, gates, and the gradient by everything.
+
+    Args:
+        a, b: each a name ("torch.LSTMCell"), a place ("lstm.py:lstm_step"), a file of weights or a
+            recording, a torch module, a cell, a NumPy cell, a step function, or a dict of tensors;
+            torch's own cell where b is None.
+        weight_map: how b's weights come from a's, where names and shapes do not tell: a function
+            of a's weights (a dict of tensors) that returns b's, a mapping of places, or a file.
+        **options: fields of `ParitySettings`: weights="own", steps=8, tolerance=1e-12, ...
+
+    Returns:
+        The comparison; `result.passed` says whether parity holds.
+
+    Raises:
+        GradflowError: as in `run_parity`.
+
+    >>> parity(torch.nn.GRUCell(3, 4), "numpy.gru").passed
+    True
+    """
+    named = {"a": side_name(a), "b": None if b is None else side_name(b)}
+    settings = ParitySettings(**named, **options)
+    given = None if weight_map is None else read_weight_map(weight_map)
+    return _compare(a, b, settings, given, None)
+
+
+def _compare(
+    a: object,
+    b: object | None,
+    settings: ParitySettings,
+    weight_map: WeightMap | None,
+    progress: Progress | None,
+) -> ParityResult:
+    def report(what: str, done: int) -> None:
+        if progress is not None:
+            progress(what, done, 3)
+
+    if settings.gate_order is not None:
+        base = weight_map or WeightMap("--gate-order")
+        weight_map = base.ordered(settings.gate_order)
+    report("reading the sides", 0)
+    side_a, side_b = _read_sides(a, b, settings)
+    pair = _link(side_a, side_b, weight_map)
+    report("running them", 1)
+    bench = _bench(pair, settings)
+    report("comparing", 2)
+    return parity_result(bench, settings.to_json())
+
+
+def _read_sides(a: object, b: object | None, settings: ParitySettings) -> tuple[Side, Side]:
+    """Read both sides, as wide as the settings, the weights or the other side say."""
+    asked = _asked_widths(settings)
+    first = read_side(a, asked)
+    own = Widths(first.input_size, first.hidden_size)
+    second = read_side(torch_twin_name(_kind_of(first)) if b is None else b, own)
+    if (second.input_size, second.hidden_size) != (own.input_size, own.hidden_size):
+        first = read_side(a, Widths(second.input_size, second.hidden_size))
+    widths = [(side.input_size, side.hidden_size) for side in (first, second)]
+    if widths[0] != widths[1]:
+        raise ShapeError(
+            "the two sides must be of the same widths to be equal; "
+            f"{first.name} has input {widths[0][0]} and hidden {widths[0][1]}, {second.name} "
+            f"{widths[1][0]} and {widths[1][1]}."
+        )
+    for key, value, found in (
+        ("--input-size", settings.input_size, first.input_size),
+        ("--hidden", settings.hidden, first.hidden_size),
+    ):
+        if value is not None and value != found:
+            raise ShapeError(
+                f"{key} asks for {value}, and {first.name} or {second.name} has its own width "
+                f"{found}. Leave {key} out."
+            )
+    return first, second
+
+
+def _asked_widths(settings: ParitySettings) -> Widths:
+    """Return the widths asked for; those of a file of weights or data where they are not."""
+    found: dict[str, int] = {}
+    if settings.data is not None:
+        found["input_size"] = data_inputs(read_tensors(settings.data), settings.data).shape[-1]
+    if settings.weights not in ("auto", "own", "random"):
+        weights = _weights_of_file(settings.weights)
+        found["input_size"] = weights["weight_ih"].shape[1]
+        found["hidden_size"] = weights["weight_hh"].shape[1]
+    given = {"input_size": settings.input_size, "hidden_size": settings.hidden}
+    found |= {key: value for key, value in given.items() if value is not None}
+    return Widths(
+        found.get("input_size", DEFAULT_SIZES[0]), found.get("hidden_size", DEFAULT_SIZES[1])
+    )
+
+
+def _kind_of(side: Side) -> str:
+    if isinstance(side, RecordingSide):
+        raise SettingError(f"{side.name} is a recording; name the side that is to reproduce it.")
+    linked = link_sides(side, side)
+    if linked.kind is None:
+        raise CellLoadError(f"which torch cell {side.name} should equal is not known; name it.")
+    return linked.kind
+
+
+def _link(a: Side, b: Side, weight_map: WeightMap | None) -> Pair:
+    """Return the links; a recording has no weights, so the other side's stand alone."""
+    recorded = [side for side in (a, b) if isinstance(side, RecordingSide)]
+    if len(recorded) == 2:
+        raise SettingError("two recordings have nothing to run; one side must be a network.")
+    if not recorded:
+        return link_sides(a, b, weight_map)
+    network = b if a is recorded[0] else a
+    linked = link_sides(network, network, weight_map)
+    recorded[0].parts = network.parts
+    links: list[Link] = [linked.link_a, NameLink()]
+    one, other = links if network is a else links[::-1]
+    return Pair(a, b, one, other, linked.kind)
+
+
+def _bench(pair: Pair, settings: ParitySettings) -> Bench:
+    common_a, common_b = _common_weights(pair, settings)
+    recording = next((s for s in (pair.a, pair.b) if isinstance(s, RecordingSide)), None)
+    widths = (pair.a.input_size, pair.a.hidden_size)
+    parts = pair.b.parts if pair.a is recording else pair.a.parts
+    xs: Tensor | None = None
+    state: tuple[Tensor, ...] | None = None
+    if recording is not None:
+        xs, state = recording.xs, recording.first_state(parts)
+    elif settings.data is not None:
+        xs, state = _given_data(settings.data, parts, widths)
+    problem = draw_problem(parts, widths, settings, xs=xs, state=state)
+    shared = common_a is common_b
+    return Bench(pair, common_a, common_b, problem, settings.tolerance, shared)
+
+
+def _given_data(
+    path: str, parts: tuple[str, ...], widths: tuple[int, int]
+) -> tuple[Tensor, tuple[Tensor, ...] | None]:
+    tensors = read_tensors(path)
+    xs = data_inputs(tensors, path)
+    if xs.shape[-1] != widths[0]:
+        raise ShapeError(
+            f"--data {path}: x must be {widths[0]} wide, as the sides are; got {xs.shape[-1]}."
+        )
+    if not holds_state(tensors):
+        return xs, None
+    return xs, first_state(tensors, parts, (xs.shape[1], widths[1]))
+
+
+def _common_weights(pair: Pair, settings: ParitySettings) -> tuple[Weights, Weights]:
+    """Return the weights of both sides in common coordinates."""
+    if uses_own_weights(pair, settings):
+        return _own(pair.a, pair.link_a), _own(pair.b, pair.link_b)
+    if settings.weights not in ("auto", "random"):
+        common: Weights = _weights_of_file(settings.weights)
+    elif pair.kind is None:
+        common = draw_like(pair.a.weights, settings)
+    else:
+        common = draw_weights(pair.kind, (pair.a.input_size, pair.a.hidden_size), settings)
+    for side, layout in zip((pair.a, pair.b), pair.layouts, strict=True):
+        if layout is not None and not layout.biases and pair.kind is not None:
+            common = {n: torch.zeros_like(t) if "bias" in n else t for n, t in common.items()}
+            side.note(f"{side.name} has no bias, so all biases are 0 here.")
+    return common, common
+
+
+def uses_own_weights(pair: Pair, settings: ParitySettings) -> bool:
+    """Return whether each side keeps its own weights."""
+    files = [side for side in (pair.a, pair.b) if side.is_file]
+    if settings.weights == "auto":
+        return bool(files)
+    return settings.weights == "own"
+
+
+def _own(side: Side, link: Link) -> Weights:
+    if isinstance(link, LayoutLink):
+        return link.layout.read(side.weights)
+    return side.weights
+
+
+def _weights_of_file(path: str) -> dict[str, Tensor]:
+    tensors = read_tensors(path)
+    found = torch_weights(tensors)
+    if found is None:
+        raise CellLoadError(
+            f"--weights {path} must hold weight_ih and weight_hh (with or without bias_ih and "
+            f"bias_hh), as torch calls them; it has {', '.join(list(tensors)[:6])}."
+        )
+    rows = found["weight_ih"].shape[0]
+    for name in ("bias_ih", "bias_hh"):
+        found.setdefault(name, torch.zeros(rows, dtype=torch.float64))
+    return found

@@ -1,0 +1,104 @@
+"""From two runs to an answer: comparisons, the first difference, the variant that explains it."""
+
+from __future__ import annotations
+
+from gradflow.checkpoints.sides import Side
+from gradflow.experiments.parity_bench import Bench
+from gradflow.experiments.parity_blame import first_difference
+from gradflow.experiments.parity_checks import (
+    comparison_checks,
+    gradient_check,
+    power_check,
+    steady_check,
+)
+from gradflow.experiments.parity_compare import GATE, STATE, compare_gradients, compare_runs
+from gradflow.experiments.parity_explain import Explanation, Fits, explain, habits
+from gradflow.experiments.parity_mapping import mapped_blocks
+from gradflow.experiments.parity_notes import (
+    dead_weights,
+    gradient_reasons,
+    reasons,
+    side_notes,
+    stray_weights,
+    verdict,
+)
+from gradflow.experiments.parity_words import variant_name, variant_sentence
+from gradflow.records.base import Check, Json
+from gradflow.records.parity import ComparedSide, Comparison, ParityResult, TriedVariant
+
+
+def parity_result(bench: Bench, config: Json) -> ParityResult:
+    """Run both sides and return the answer.
+
+    Args:
+        bench: the sides with their numbers.
+        config: every setting in force, for the record.
+    """
+    pair, a, b = bench.pair, bench.side_a(), bench.side_b()
+    comparisons = [
+        *compare_runs(a.run, b.run, bench.tolerance),
+        *compare_gradients(pair, a, b, bench.tolerance),
+    ]
+    forward = all(c.passed for c in comparisons if c.group in (STATE, GATE))
+    why = explain(bench, a, b, agree=forward)
+    odd = list(habits(bench, a, b, explained=forward or bool(why.fits)))
+    dead = [*dead_weights(pair, a, b), *stray_weights(pair)]
+    first = first_difference(bench, a, b, comparisons)
+    notes = [*odd]
+    if not forward:
+        notes += reasons(bench, why, comparisons)
+    notes += [*gradient_reasons(pair, a, b), *side_notes(pair, a, b)]
+    return ParityResult(
+        a=_compared_side(pair.a),
+        b=_compared_side(pair.b),
+        kind=pair.kind,
+        sizes=_sizes(bench),
+        comparisons=tuple(comparisons),
+        verdict=verdict(pair, comparisons, first),
+        mapping=mapped_blocks(pair),
+        first_difference=first,
+        subject=why.subject,
+        variants=() if forward else _tried(pair.kind, why.fits),
+        nearest=() if forward else _tried(pair.kind, why.nearest),
+        undecided=tuple(variant_name(v, pair.kind or "") for v in why.undecided),
+        unreached=tuple(dead),
+        notes=tuple(dict.fromkeys(notes)),
+        checks=_checks(bench, comparisons, why, odd, dead),
+        config=config,
+    )
+
+
+def _checks(
+    bench: Bench,
+    comparisons: list[Comparison],
+    why: Explanation,
+    odd: list[str],
+    dead: list[str],
+) -> tuple[Check, ...]:
+    found = comparison_checks(comparisons)
+    if any(c.group not in (STATE, GATE) for c in comparisons):
+        found.append(gradient_check(dead))
+    found.append(steady_check(odd))
+    if bench.shared and bench.pair.kind is not None and why.fits_a:
+        names = [variant_name(variant, bench.pair.kind) for variant in why.undecided]
+        found.append(power_check(names, why.tried))
+    return tuple(found)
+
+
+def _compared_side(side: Side) -> ComparedSide:
+    return ComparedSide(side.name, side.what, side.way)
+
+
+def _sizes(bench: Bench) -> dict[str, int]:
+    steps, batch, width = bench.problem.xs.shape
+    hidden = bench.pair.a.hidden_size
+    return {"input_size": width, "hidden_size": hidden, "steps": steps, "batch": batch}
+
+
+def _tried(kind: str | None, fits: Fits) -> tuple[TriedVariant, ...]:
+    if kind is None:
+        return ()
+    return tuple(
+        TriedVariant(variant_name(variant, kind), variant_sentence(variant, kind), error)
+        for variant, error in fits
+    )
