@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # what a type checker and an editor see
     from gradflow.experiments.decay import run_decay as run_decay
     from gradflow.experiments.params import run_params as run_params
     from gradflow.experiments.saturate import run_saturate as run_saturate
+    from gradflow.experiments.spectrum import run_spectrum as run_spectrum
     from gradflow.experiments.step import run_step as run_step
     from gradflow.experiments.step import work_gru as work_gru
     from gradflow.experiments.step import work_lstm as work_lstm
@@ -30,6 +31,7 @@ if TYPE_CHECKING:  # what a type checker and an editor see
     from gradflow.settings import DecaySettings as DecaySettings
     from gradflow.settings import ParamsSettings as ParamsSettings
     from gradflow.settings import SaturateSettings as SaturateSettings
+    from gradflow.settings import SpectrumSettings as SpectrumSettings
     from gradflow.settings import StepSettings as StepSettings
     from gradflow.store import load_result as load_result
 
@@ -41,6 +43,7 @@ _NAMES = {
     "DecaySettings": "gradflow.settings",
     "ParamsSettings": "gradflow.settings",
     "SaturateSettings": "gradflow.settings",
+    "SpectrumSettings": "gradflow.settings",
     "StepSettings": "gradflow.settings",
     "from_torch": "gradflow.checkpoints",
     "hold_": "gradflow.cells",
@@ -52,6 +55,7 @@ _NAMES = {
     "run_decay": "gradflow.experiments.decay",
     "run_params": "gradflow.experiments.params",
     "run_saturate": "gradflow.experiments.saturate",
+    "run_spectrum": "gradflow.experiments.spectrum",
     "run_step": "gradflow.experiments.step",
     "work_gru": "gradflow.experiments.step",
     "work_lstm": "gradflow.experiments.step",

@@ -21,8 +21,10 @@ from gradflow.settings import (
     DecaySettings,
     DoctorSettings,
     ParamsSettings,
+    ParitySettings,
     SaturateSettings,
     Settings,
+    SpectrumSettings,
     StepSettings,
 )
 
@@ -31,8 +33,10 @@ __all__ = [
     "DecaySettings",
     "DoctorSettings",
     "ParamsSettings",
+    "ParitySettings",
     "SaturateSettings",
     "Settings",
+    "SpectrumSettings",
     "StepSettings",
     "find_config",
     "load_config",
@@ -45,7 +49,9 @@ __all__ = [
 
 COMMAND_SETTINGS: dict[str, type[Settings]] = {
     "decay": DecaySettings,
+    "spectrum": SpectrumSettings,
     "saturate": SaturateSettings,
+    "parity": ParitySettings,
     "step": StepSettings,
     "params": ParamsSettings,
     "doctor": DoctorSettings,

@@ -20,12 +20,20 @@ from typing import Any
 from gradflow.atomic import TEMPORARY, write_files
 from gradflow.documents import Json, Row, csv_text, json_text
 from gradflow.errors import RunFolderError, nearest_name
-from gradflow.records import DecayResult, ParamsResult, Result, SaturateResult, StepResult
+from gradflow.records import (
+    DecayResult,
+    ParamsResult,
+    Result,
+    SaturateResult,
+    SpectrumResult,
+    StepResult,
+)
 
 _RESULT, _CONFIG, _FIGURES = "result.json", "config.toml", "figures"
 _CONFIG_LINE = re.compile(r"# gradflow \S+, settings sha256 ([0-9a-f]{64})")
 _READERS: dict[str, Callable[[Mapping[str, Any]], Result]] = {
     "decay": DecayResult.from_json,
+    "spectrum": SpectrumResult.from_json,
     "saturate": SaturateResult.from_json,
     "step": StepResult.from_json,
     "params": ParamsResult.from_json,

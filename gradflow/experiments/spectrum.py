@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import torch
 
+from gradflow.config import SpectrumSettings
 from gradflow.engine.lyapunov import LyapunovSpectrum, lyapunov_spectrum
 from gradflow.experiments.held_cells import require_device
 from gradflow.experiments.spectrum_checks import spectrum_checks, spectrum_notes
 from gradflow.experiments.spectrum_subjects import SpectrumSubject, spectrum_subject
 from gradflow.provenance import Stopwatch, provenance
 from gradflow.records.spectrum import SpectrumInput, SpectrumResult
-from gradflow.settings.spectrum import SpectrumSettings
 
 Progress = Callable[[str, int, int], None]
 

@@ -13,9 +13,9 @@ from gradflow.cells.base import Cell
 from gradflow.cells.registry import BUILT_IN
 from gradflow.checkpoints.series import Series, load_series
 from gradflow.checkpoints.user_cells import load_cell
+from gradflow.config import SpectrumSettings
 from gradflow.engine.trajectory import zero_input
 from gradflow.errors import SettingError, ShapeError
-from gradflow.settings.spectrum import SpectrumSettings
 
 STEPS = 2000  # where neither --steps nor --data says how many
 

@@ -16,6 +16,7 @@ from gradflow.present.decay import decay_outputs
 from gradflow.present.outputs import Outputs
 from gradflow.present.params import params_outputs
 from gradflow.present.saturate import saturate_outputs
+from gradflow.present.spectrum import spectrum_outputs
 from gradflow.present.step import step_outputs
 from gradflow.present.theme import alt_text, figure_bytes
 from gradflow.records import Result
@@ -23,6 +24,7 @@ from gradflow.records import Result
 PRESENTERS: dict[str, Callable[[Any], Outputs]] = {
     "decay": decay_outputs,
     "saturate": saturate_outputs,
+    "spectrum": spectrum_outputs,
     "step": step_outputs,
     "params": params_outputs,
 }

@@ -10,6 +10,7 @@ from gradflow.records.params import (
     Workload,
 )
 from gradflow.records.saturate import FirstNonfinite, SaturateResult, SaturateRow
+from gradflow.records.spectrum import SpectrumInput, SpectrumResult
 from gradflow.records.step import Equation, StepResult, WorkedStep
 
 __all__ = [
@@ -26,6 +27,8 @@ __all__ = [
     "Result",
     "SaturateResult",
     "SaturateRow",
+    "SpectrumInput",
+    "SpectrumResult",
     "StepResult",
     "WidthMatch",
     "WorkedStep",

@@ -5,6 +5,7 @@ from gradflow.settings.decay import DecaySettings
 from gradflow.settings.doctor import DoctorSettings
 from gradflow.settings.params import ParamsSettings
 from gradflow.settings.saturate import SaturateSettings
+from gradflow.settings.spectrum import SpectrumSettings
 from gradflow.settings.step import StepSettings
 
 __all__ = [
@@ -13,5 +14,6 @@ __all__ = [
     "ParamsSettings",
     "SaturateSettings",
     "Settings",
+    "SpectrumSettings",
     "StepSettings",
 ]
