@@ -22,6 +22,8 @@ if TYPE_CHECKING:  # what a type checker and an editor see
     from gradflow.engine import path_norms as path_norms
     from gradflow.experiments.decay import run_decay as run_decay
     from gradflow.experiments.params import run_params as run_params
+    from gradflow.experiments.parity import parity as parity
+    from gradflow.experiments.parity import run_parity as run_parity
     from gradflow.experiments.saturate import run_saturate as run_saturate
     from gradflow.experiments.spectrum import run_spectrum as run_spectrum
     from gradflow.experiments.step import run_step as run_step
@@ -30,6 +32,7 @@ if TYPE_CHECKING:  # what a type checker and an editor see
     from gradflow.present import plot as plot
     from gradflow.settings import DecaySettings as DecaySettings
     from gradflow.settings import ParamsSettings as ParamsSettings
+    from gradflow.settings import ParitySettings as ParitySettings
     from gradflow.settings import SaturateSettings as SaturateSettings
     from gradflow.settings import SpectrumSettings as SpectrumSettings
     from gradflow.settings import StepSettings as StepSettings
@@ -42,6 +45,7 @@ _ROOMS = ("cells", "checkpoints", "config", "engine", "errors", "experiments", "
 _NAMES = {
     "DecaySettings": "gradflow.settings",
     "ParamsSettings": "gradflow.settings",
+    "ParitySettings": "gradflow.settings",
     "SaturateSettings": "gradflow.settings",
     "SpectrumSettings": "gradflow.settings",
     "StepSettings": "gradflow.settings",
@@ -50,10 +54,12 @@ _NAMES = {
     "jacobian_norms": "gradflow.engine",
     "load_result": "gradflow.store",
     "lyapunov_spectrum": "gradflow.engine",
+    "parity": "gradflow.experiments.parity",
     "path_norms": "gradflow.engine",
     "register_cell": "gradflow.cells",
     "run_decay": "gradflow.experiments.decay",
     "run_params": "gradflow.experiments.params",
+    "run_parity": "gradflow.experiments.parity",
     "run_saturate": "gradflow.experiments.saturate",
     "run_spectrum": "gradflow.experiments.spectrum",
     "run_step": "gradflow.experiments.step",

@@ -23,6 +23,7 @@ from gradflow.errors import RunFolderError, nearest_name
 from gradflow.records import (
     DecayResult,
     ParamsResult,
+    ParityResult,
     Result,
     SaturateResult,
     SpectrumResult,
@@ -35,6 +36,7 @@ _READERS: dict[str, Callable[[Mapping[str, Any]], Result]] = {
     "decay": DecayResult.from_json,
     "spectrum": SpectrumResult.from_json,
     "saturate": SaturateResult.from_json,
+    "parity": ParityResult.from_json,
     "step": StepResult.from_json,
     "params": ParamsResult.from_json,
 }

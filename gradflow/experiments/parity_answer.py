@@ -23,17 +23,12 @@ from gradflow.experiments.parity_notes import (
     verdict,
 )
 from gradflow.experiments.parity_words import variant_name, variant_sentence
-from gradflow.records.base import Check, Json
+from gradflow.records.base import Check
 from gradflow.records.parity import ComparedSide, Comparison, ParityResult, TriedVariant
 
 
-def parity_result(bench: Bench, config: Json) -> ParityResult:
-    """Run both sides and return the answer.
-
-    Args:
-        bench: the sides with their numbers.
-        config: every setting in force, for the record.
-    """
+def parity_result(bench: Bench) -> ParityResult:
+    """Run both sides of a bench and return the answer."""
     pair, a, b = bench.pair, bench.side_a(), bench.side_b()
     comparisons = [
         *compare_runs(a.run, b.run, bench.tolerance),
@@ -64,7 +59,6 @@ def parity_result(bench: Bench, config: Json) -> ParityResult:
         unreached=tuple(dead),
         notes=tuple(dict.fromkeys(notes)),
         checks=_checks(bench, comparisons, why, odd, dead),
-        config=config,
     )
 
 

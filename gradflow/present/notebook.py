@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from gradflow.present.decay import decay_outputs
 from gradflow.present.outputs import Outputs
 from gradflow.present.params import params_outputs
+from gradflow.present.parity import parity_outputs
 from gradflow.present.saturate import saturate_outputs
 from gradflow.present.spectrum import spectrum_outputs
 from gradflow.present.step import step_outputs
@@ -24,6 +25,7 @@ from gradflow.records import Result
 PRESENTERS: dict[str, Callable[[Any], Outputs]] = {
     "decay": decay_outputs,
     "saturate": saturate_outputs,
+    "parity": parity_outputs,
     "spectrum": spectrum_outputs,
     "step": step_outputs,
     "params": params_outputs,

@@ -9,6 +9,14 @@ from gradflow.records.params import (
     WidthMatch,
     Workload,
 )
+from gradflow.records.parity import (
+    ComparedSide,
+    Comparison,
+    FirstDifference,
+    MappedBlock,
+    ParityResult,
+    TriedVariant,
+)
 from gradflow.records.saturate import FirstNonfinite, SaturateResult, SaturateRow
 from gradflow.records.spectrum import SpectrumInput, SpectrumResult
 from gradflow.records.step import Equation, StepResult, WorkedStep
@@ -17,19 +25,25 @@ __all__ = [
     "Architecture",
     "AutogradCheck",
     "Check",
+    "ComparedSide",
+    "Comparison",
     "DecayCurve",
     "DecayResult",
     "Equation",
+    "FirstDifference",
     "FirstNonfinite",
     "Json",
+    "MappedBlock",
     "ParameterCount",
     "ParamsResult",
+    "ParityResult",
     "Result",
     "SaturateResult",
     "SaturateRow",
     "SpectrumInput",
     "SpectrumResult",
     "StepResult",
+    "TriedVariant",
     "WidthMatch",
     "WorkedStep",
     "Workload",

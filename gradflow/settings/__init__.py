@@ -4,6 +4,7 @@ from gradflow.settings.base import Settings
 from gradflow.settings.decay import DecaySettings
 from gradflow.settings.doctor import DoctorSettings
 from gradflow.settings.params import ParamsSettings
+from gradflow.settings.parity import ParitySettings
 from gradflow.settings.saturate import SaturateSettings
 from gradflow.settings.spectrum import SpectrumSettings
 from gradflow.settings.step import StepSettings
@@ -12,6 +13,7 @@ __all__ = [
     "DecaySettings",
     "DoctorSettings",
     "ParamsSettings",
+    "ParitySettings",
     "SaturateSettings",
     "Settings",
     "SpectrumSettings",
