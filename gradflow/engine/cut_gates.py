@@ -55,7 +55,8 @@ def cut_step_jacobians(
     ]
     held = torch.stack([new for new, _ in jacobians])
     _require_same(cell, cut, held, inputs, parts)
-    return torch.stack([found for _, found in jacobians]).unflatten(0, states[0].shape[:2])
+    found: Tensor = torch.stack([jacobian for _, jacobian in jacobians])
+    return found.reshape(*states[0].shape[:2], *found.shape[1:])
 
 
 def _by_copies(

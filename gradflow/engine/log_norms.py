@@ -20,7 +20,7 @@ def log_norm(matrix: Tensor, norm: Norm = "frobenius") -> Tensor:
             smaller Gram matrix: its relative error is a few units of round-off, because only the
             small singular values lose digits by squaring).
 
-    >>> log_norm(torch.full((1, 4), 2.0**-75)).div(torch.log(torch.tensor(2.0))).item()
+    >>> round(log_norm(torch.full((1, 4), 2.0**-75)).item() / math.log(2.0), 9)
     -74.0
     """
     wide = matrix.to(torch.float64)
@@ -38,7 +38,8 @@ def _spectral(matrix: Tensor) -> Tensor:
         return torch.where(finite, _spectral(clean), torch.nan)
     tall = matrix.shape[-2] >= matrix.shape[-1]
     gram = matrix.mT @ matrix if tall else matrix @ matrix.mT
-    return torch.linalg.eigvalsh(gram)[..., -1].clamp_min(0.0).sqrt()
+    largest: Tensor = torch.linalg.eigvalsh(gram)[..., -1]
+    return largest.clamp_min(0.0).sqrt()
 
 
 def log_norm_of_logs(logs: Tensor, norm: Norm) -> Tensor:

@@ -19,7 +19,7 @@ def measured_points(at: Tensor | list[int] | None, steps: int) -> Tensor:
     """
     if at is None:
         return torch.arange(1, steps + 1)
-    points = torch.as_tensor(at, dtype=torch.int64).unique()
+    points: Tensor = torch.as_tensor(at, dtype=torch.int64).unique()
     if len(points) == 0 or points[0] < 1 or points[-1] > steps:
         raise ShapeError(
             f"'at' lists steps from 1 to {steps}, the length of x; got {list(map(int, points))}."

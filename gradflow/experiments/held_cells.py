@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 
@@ -125,7 +126,7 @@ def _hold(
     # One seed for every curve: they differ by what was asked, not by their random matrices.
     generator = torch.Generator().manual_seed(settings.seed)
     return hold_(
-        cell,
+        cast("Cell", cell),  # every cell that loads is a module too, which CellLike does not say
         candidate_gain=gain,
         gate_weights=settings.gate_weights,
         generator=generator,
