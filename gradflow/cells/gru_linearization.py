@@ -11,7 +11,7 @@ from torch import Tensor
 
 from gradflow.cells.protocol import DiagonalSteps, Linearization, StepFactors
 from gradflow.cells.row_sums import RowSums
-from gradflow.cells.shapes import Block, Part, StepJacobian
+from gradflow.cells.shapes import Block, GateBlock, Part, StepJacobian
 
 # Below this many columns it is cheaper to multiply by all three matrices than to combine them.
 FEW_COLUMNS = 8
@@ -121,16 +121,15 @@ class AfterLinearization(GRULinearization):
 
     def pull(self, t: int, cotangent: Block) -> Block:
         """Return J_t^T @ cotangent."""
-        to_candidate = self._candidate[t] * cotangent
-        to_gates = torch.cat(
-            [
-                self._through_reset[t] * to_candidate,
-                self._update[t] * cotangent,
-                self._reset[t] * to_candidate,
-            ],
-            dim=-2,
-        )
+        to_reset, to_update, to_candidate = self.pull_drive(t, cotangent).chunk(3, dim=-2)
+        to_gates = torch.cat([to_reset, to_update, self._reset[t] * to_candidate], dim=-2)
         return self._keep[t] * cotangent + torch.matmul(self._recurrent.mT, to_gates)
+
+    def pull_drive(self, t: int, cotangent: Block) -> GateBlock:
+        """Return what reaches the pre-activations of r, z, n; see `Linearization.pull_drive`."""
+        to_candidate = self._candidate[t] * cotangent
+        to_reset = self._through_reset[t] * to_candidate
+        return torch.cat([to_reset, self._update[t] * cotangent, to_candidate], dim=-2)
 
 
 class BeforeLinearization(GRULinearization):
@@ -163,3 +162,9 @@ class BeforeLinearization(GRULinearization):
         )
         through_gates = torch.matmul(self._recurrent[..., : 2 * self._hidden, :].mT, to_gates)
         return self._keep[t] * cotangent + self._reset[t] * to_inner + through_gates
+
+    def pull_drive(self, t: int, cotangent: Block) -> GateBlock:
+        """Return what reaches the pre-activations of r, z, n; see `Linearization.pull_drive`."""
+        to_candidate = self._candidate[t] * cotangent
+        to_reset = self._through_reset[t] * torch.matmul(self._u_candidate.mT, to_candidate)
+        return torch.cat([to_reset, self._update[t] * cotangent, to_candidate], dim=-2)

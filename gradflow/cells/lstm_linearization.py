@@ -9,7 +9,7 @@ from torch import Tensor
 
 from gradflow.cells.protocol import DiagonalSteps, Linearization, StepFactors
 from gradflow.cells.row_sums import RowSums
-from gradflow.cells.shapes import Block, Part, StepJacobian
+from gradflow.cells.shapes import Block, GateBlock, Part, StepJacobian
 
 # Below this many columns it is cheaper to multiply by all four matrices than to combine them.
 FEW_COLUMNS = 8
@@ -71,14 +71,23 @@ class LSTMLinearization(Linearization):
 
     def pull(self, t: int, cotangent: Block) -> Block:
         """Return J_t^T @ cotangent: c collects what came to h through the readout first."""
-        to_h, to_c = cotangent[:, : self._hidden], cotangent[:, self._hidden :]
-        to_c = to_c + self._readout[t] * to_h
+        to_c = self._to_cell(t, cotangent)
+        old_h = torch.matmul(self._recurrent.mT, self._to_gates(t, cotangent, to_c))
+        return torch.cat([old_h, self._keep[t] * to_c], dim=-2)
+
+    def pull_drive(self, t: int, cotangent: Block) -> GateBlock:
+        """Return what reaches the pre-activations of i, f, g, o; see `Linearization.pull_drive`."""
+        return self._to_gates(t, cotangent, self._to_cell(t, cotangent))
+
+    def _to_cell(self, t: int, cotangent: Block) -> Tensor:
+        return cotangent[:, self._hidden :] + self._readout[t] * cotangent[:, : self._hidden]
+
+    def _to_gates(self, t: int, cotangent: Block, to_c: Tensor) -> GateBlock:
         by_input, by_forget, by_candidate, by_output = (part[t] for part in self._through)
-        to_gates = torch.cat(
+        to_h = cotangent[:, : self._hidden]
+        return torch.cat(
             [by_input * to_c, by_forget * to_c, by_candidate * to_c, by_output * to_h], dim=-2
         )
-        old_h = torch.matmul(self._recurrent.mT, to_gates)
-        return torch.cat([old_h, self._keep[t] * to_c], dim=-2)
 
     def factors(self, first: int, last: int) -> StepFactors:
         """Return the rows of h and c that read dh, and those that keep dc; see `StepFactors`.

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from gradflow.cells.gates import Gate
-from gradflow.cells.shapes import Block, Part, State, StepJacobian
+from gradflow.cells.shapes import Block, GateBlock, Part, State, StepJacobian
 
 
 @dataclass(frozen=True)
@@ -85,6 +85,13 @@ class Linearization(ABC):
     @abstractmethod
     def pull(self, t: int, cotangent: Block) -> Block:
         """Return J_t^T @ cotangent, (batch, state, columns)."""
+
+    def pull_drive(self, t: int, cotangent: Block) -> GateBlock:
+        """Return (ds_t/d drive_t)^T @ cotangent, (batch, gates, columns).
+
+        W_ih^T times it is what reaches the input x_t: the way down a stack of layers.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not tell how its input enters")
 
     def factors(self, first: int, last: int) -> StepFactors:
         """Return J_first ... J_{last-1} as factors; here the plain matrices."""

@@ -19,7 +19,7 @@ from gradflow.cells.base import Cell, affine
 from gradflow.cells.gates import Gate
 from gradflow.cells.protocol import DiagonalSteps, Linearization, Step, StepFactors
 from gradflow.cells.recurrence import StepProduct, add_bias, room_for_run
-from gradflow.cells.shapes import Block, Drive, Part, State, StepJacobian
+from gradflow.cells.shapes import Block, Drive, GateBlock, Part, State, StepJacobian
 from gradflow.cells.torch_weights import copy_weights, load_torch_cell, torch_options
 from gradflow.errors import UnknownNameError, nearest_name
 
@@ -141,6 +141,10 @@ class RNNLinearization(Linearization):
     def pull(self, t: int, cotangent: Block) -> Block:
         """Return W_hh^T (slope_t * cotangent)."""
         return torch.matmul(self._recurrent.mT, self._slope[t] * cotangent)
+
+    def pull_drive(self, t: int, cotangent: Block) -> GateBlock:
+        """Return slope_t * cotangent; see `Linearization.pull_drive`."""
+        return self._slope[t] * cotangent
 
     def factors(self, first: int, last: int) -> StepFactors:
         """Return the plain matrices; see `StepFactors`."""

@@ -17,9 +17,10 @@ Inputs = Float[Tensor, "... batch input"]
 Drive = Float[Tensor, "... batch gates"]
 Part = Float[Tensor, "... batch hidden"]
 Block = Float[Tensor, "batch state columns"]
+GateBlock = Float[Tensor, "batch gates columns"]
 StepJacobian = Float[Tensor, "batch state state"]
 
 # One (batch, hidden) tensor per part, in the cell's order: (h,) or (h, c).
 State = tuple[Tensor, ...]
 
-__all__ = ["Block", "Drive", "Inputs", "Part", "State", "StepJacobian", "Tensor"]
+__all__ = ["Block", "Drive", "GateBlock", "Inputs", "Part", "State", "StepJacobian", "Tensor"]

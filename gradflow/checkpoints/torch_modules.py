@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import torch
 from torch import nn
 
 from gradflow.cells import GRU, LSTM, RNN, Cell, CellLike, ForeignCell
-from gradflow.cells.projected_lstm import ProjectedLSTM
+from gradflow.cells.torch_layers import cells_of_layer
 from gradflow.errors import CellLoadError
 
 TORCH_TYPES = (nn.RNN, nn.LSTM, nn.GRU, nn.RNNCell, nn.LSTMCell, nn.GRUCell)
@@ -40,7 +37,7 @@ def from_torch(module: nn.Module) -> list[CellLike]:
     if isinstance(original, Cell | ForeignCell):
         return [original]
     if isinstance(original, nn.RNNBase):
-        return [_cell_of_layer(original, suffix) for suffix in layer_suffixes(original)]
+        return cells_of_layer(original)
     if isinstance(original, nn.LSTMCell):
         return [LSTM.from_torch(original)]
     if isinstance(original, nn.GRUCell):
@@ -48,46 +45,6 @@ def from_torch(module: nn.Module) -> list[CellLike]:
     if isinstance(original, nn.RNNCell):
         return [RNN.from_torch(original)]
     raise CellLoadError(_refusal(original))
-
-
-def layer_suffixes(layer: nn.RNNBase) -> list[str]:
-    """Return what torch appends to the names of each cell's parameters, in order.
-
-    >>> layer_suffixes(nn.GRU(1, 1, num_layers=2, bidirectional=True))
-    ['_l0', '_l0_reverse', '_l1', '_l1_reverse']
-    """
-    directions = ("", "_reverse") if layer.bidirectional else ("",)
-    return [
-        f"_l{level}{direction}" for level in range(layer.num_layers) for direction in directions
-    ]
-
-
-def _cell_of_layer(layer: nn.RNNBase, suffix: str) -> CellLike:
-    names = ["weight_ih", "weight_hh"]
-    names += ["bias_ih", "bias_hh"] if layer.bias else []
-    names += ["weight_hr"] if layer.proj_size else []
-    with torch.no_grad():
-        weights = {name: getattr(layer, name + suffix).detach() for name in names}
-        cell = _empty_cell(layer, weights["weight_ih"])
-        cell.load_state_dict(weights)
-    return ForeignCell(cell) if isinstance(cell, ProjectedLSTM) else cell
-
-
-def _empty_cell(layer: nn.RNNBase, weight_ih: torch.Tensor) -> Cell | ProjectedLSTM:
-    """Return a cell of the layer's kind, whose input is as wide as this cell's weights say."""
-    sizes = (weight_ih.shape[1], layer.hidden_size)
-    options: dict[str, Any] = {
-        "bias": layer.bias,
-        "dtype": weight_ih.dtype,
-        "device": weight_ih.device,
-    }
-    if layer.mode == "LSTM" and layer.proj_size:
-        return ProjectedLSTM(*sizes, layer.proj_size, **options)
-    if layer.mode == "LSTM":
-        return LSTM(*sizes, **options)
-    if layer.mode == "GRU":
-        return GRU(*sizes, **options)
-    return RNN(*sizes, nonlinearity="relu" if layer.mode == "RNN_RELU" else "tanh", **options)
 
 
 def _refusal(module: object) -> str:
