@@ -22,6 +22,12 @@ MAKERS: list[Callable[[], Cell]] = [
 each_maker = pytest.mark.parametrize("make", MAKERS)
 
 
+@pytest.fixture(autouse=True)
+def _same_draws() -> None:
+    """With other draws all three units of a relu RNN can be dead, and no gradient is left."""
+    torch.manual_seed(0)
+
+
 @each_maker
 def test_row_b_is_cell_b(make: Callable[[], Cell]) -> None:
     """Each row of an ensemble's step is its own member's step, gates included."""
