@@ -40,7 +40,10 @@ if TYPE_CHECKING:  # what a type checker and an editor see
 
 __version__ = "0.1.0"
 
-_ROOMS = ("cells", "checkpoints", "config", "engine", "errors", "experiments", "present", "records")
+_ROOMS = (
+    "cells", "checkpoints", "config", "engine", "errors", "experiments", "inits", "present",
+    "records",
+)  # fmt: skip
 # Where each name of the library lives.
 _NAMES = {
     "DecaySettings": "gradflow.settings",

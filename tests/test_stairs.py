@@ -18,7 +18,7 @@ PACKAGE = ROOT / "gradflow"
 FLOORS = [
     {"errors", "settings", "config", "records", "atomic", "documents", "store", "provenance"},
     {"cells"},
-    {"engine", "checkpoints"},
+    {"engine", "checkpoints", "inits"},
     {"experiments"},
     {"present", "plot"},
     {"cli"},
