@@ -160,7 +160,7 @@ def _where(condition: Any, one: Any, other: Any) -> Wide:
 
 
 OPERATIONS: dict[str, Callable[..., Wide]] = {
-    "abs": lambda v: Wide(np.abs(v.mantissa), v.exponent),
+    "abs": wf.magnitude,
     "add": _add,
     "addcmul": lambda v, a, b, value=1: _addcmul(v, a, b, value),
     "addmm": _product_and_sum,

@@ -31,7 +31,7 @@ from gradflow.engine.finiteness_truth import (
     short_name,
     true_results,
 )
-from gradflow.engine.finiteness_wide import Floats, Wide, wide
+from gradflow.engine.finiteness_wide import Floats, Wide, magnitude, wide
 
 
 class Shadow(TorchDispatchMode):
@@ -72,17 +72,27 @@ class Shadow(TorchDispatchMode):
         """Run one operation in torch and in the shadow."""
         call = (args, dict(kwargs or {}))
         given = [t for t in leaves_of(call) if is_real(t)]
-        # what an operation in place overwrites is read before, and only what will be used
-        shadows = self._read(given) if _is_in_place(func) else {}
+        # what an operation in place overwrites is looked at before, and only what will be used
+        in_place = _is_in_place(func)
+        shadows = self._read(given) if in_place else {}
+        finite = self._are_finite(given) if in_place else None
         memory = {_address(t) for t in given}
         result = func(*args, **call[1])
         made = [t for t in leaves_of(result) if is_real(t)]
-        if _is_in_place(func) or any(_address(t) not in memory for t in made):
+        if in_place or any(_address(t) not in memory for t in made):
             shadows = shadows or self._read(given)
-            self._look(func, call, shadows, made)
+            if not self._are_finite(made) and (
+                self._are_finite(given) if finite is None else finite
+            ):
+                self._blame(func, call, shadows)
             if self.lost is None:
                 self._follow(func, call, shadows, made)
         return result
+
+    def _are_finite(self, tensors: list[Tensor]) -> bool:
+        """Return whether all are finite; True as well once there is nothing more to look for."""
+        looking = self.first_broken is None or self.honest_overflow is None
+        return not looking or all(bool(torch.isfinite(t).all()) for t in tensors)
 
     def _read(self, tensors: list[Tensor]) -> Shadows:
         return {id(t): self.true_value(t) for t in tensors} if self.lost is None else {}
@@ -115,17 +125,12 @@ class Shadow(TorchDispatchMode):
         self.first_broken, self.honest_overflow = kept
         return [self.true_value(t) for t in leaves_of(results) if is_real(t)]
 
-    def _look(self, func: Any, call: Call, shadows: Shadows, made: list[Tensor]) -> None:
+    def _blame(self, func: Any, call: Call, shadows: Shadows) -> None:
         """Note what made something not finite of finite numbers, and a product that had to."""
         name = short_name(func)
-        excusable = name in PRODUCTS and self.honest_overflow is None
-        if (self.first_broken is not None and not excusable) or all(map(_is_finite, made)):
-            return
-        if not all(_is_finite(t) for t in leaves_of(call) if is_real(t)):
-            return
         self.first_broken = self.first_broken or name
-        if excusable and shadows:
-            sizes = {key: Wide(np.abs(v.mantissa), v.exponent) for key, v in shadows.items()}
+        if name in PRODUCTS and self.honest_overflow is None and shadows:
+            sizes = {key: magnitude(value) for key, value in shadows.items()}
             terms = next(true_results(func, name, call, sizes))
             if not np.all(terms.fits(self.limit)):
                 self.honest_overflow = name
@@ -160,10 +165,6 @@ def overflow_limit(dtype: torch.dtype) -> float:
 
 def _address(tensor: Tensor) -> int:
     return tensor.untyped_storage().data_ptr()
-
-
-def _is_finite(tensor: Tensor) -> bool:
-    return bool(torch.isfinite(tensor).all())
 
 
 def _view(flat: Floats, tensor: Tensor) -> Floats:

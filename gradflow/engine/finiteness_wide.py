@@ -16,6 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+# arithmetic on arrays without axes gives plain numbers
+Numbers = Floats | np.float64 | float
+Truths = NDArray[np.bool_] | np.bool_
 
 BITS = 64  # of the radix 2^64 of the exponents
 LN_RADIX = BITS * float(np.log(2.0))
@@ -41,7 +44,7 @@ class Wide:
 
     def __getitem__(self, key: Any) -> Wide:
         """Return a part of the array, indexed as NumPy does."""
-        return Wide(self.mantissa[key], self.exponent[key])
+        return Wide(np.asarray(self.mantissa[key]), np.asarray(self.exponent[key]))
 
     @property
     def is_plain(self) -> bool:
@@ -72,7 +75,7 @@ def wide(values: object) -> Wide:
     return scaled(np.asarray(values, dtype=np.float64), 0.0)
 
 
-def scaled(values: Floats, exponent: Floats | float) -> Wide:
+def scaled(values: Numbers, exponent: Numbers) -> Wide:
     """Return `values * 2**(64 * exponent)`, with the mantissas brought back to their range.
 
     >>> huge = scaled(np.array([3.0 * 2.0**70]), 5000.0)
@@ -97,7 +100,12 @@ def add(one: Wide, other: Wide) -> Wide:
 
 def negative(value: Wide) -> Wide:
     """Return -value."""
-    return Wide(-value.mantissa, value.exponent)
+    return Wide(np.asarray(-value.mantissa), value.exponent)
+
+
+def magnitude(value: Wide) -> Wide:
+    """Return |value|."""
+    return Wide(np.asarray(np.abs(value.mantissa)), value.exponent)
 
 
 def subtract(one: Wide, other: Wide) -> Wide:
@@ -183,7 +191,7 @@ def plain_function(function: Callable[[Floats], Floats], value: Wide) -> Wide:
         return wide(function(value.to_float64()))
 
 
-def choose(condition: NDArray[np.bool_], one: Wide, other: Wide) -> Wide:
+def choose(condition: Truths, one: Wide, other: Wide) -> Wide:
     """Return `one` where the condition holds, else `other`."""
     return Wide(
         np.where(condition, one.mantissa, other.mantissa),
@@ -196,7 +204,7 @@ def greater(one: Wide, other: Wide) -> NDArray[np.bool_]:
     return np.asarray(subtract(one, other).mantissa > 0.0)
 
 
-def _shifted(value: Wide, top: Floats) -> Floats:
+def _shifted(value: Wide, top: Numbers) -> Floats:
     """Return the mantissas at the exponent `top`, which is nowhere less than theirs."""
     with np.errstate(invalid="ignore"):  # inf - inf, where the exponents are equal
         shift = np.where(value.exponent == top, 0.0, value.exponent - top)

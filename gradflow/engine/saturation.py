@@ -28,7 +28,7 @@ class Feed:
 
 @dataclass(frozen=True)
 class Measured:
-    """What one trial found.
+    """What one trial found; None stands for what does not exist: no gradient, no gate to be seen.
 
     `zero_slopes` maps each gate that is seen to (derivatives that are exactly zero, derivatives),
     the candidate under its name too; `has_gates` says that the cell has more than a candidate.
@@ -37,17 +37,16 @@ class Measured:
     candidate: str
     has_gates: bool
     outputs_finite: bool
-    state_gradients_finite: bool
-    parameter_gradients_finite: bool
+    state_gradients_finite: bool | None
+    parameter_gradients_finite: bool | None
     gates_in_range: bool | None
     zero_slopes: Mapping[str, tuple[int, int]]
 
     @property
     def all_finite(self) -> bool:
         """True where nothing at all is inf or nan."""
-        return (
-            self.outputs_finite and self.state_gradients_finite and self.parameter_gradients_finite
-        )
+        gradients = (self.state_gradients_finite, self.parameter_gradients_finite)
+        return self.outputs_finite and False not in gradients
 
     def zero_slope_fraction(self, gate: str | None) -> float | None:
         """Return the share of gate derivatives that are exactly zero, None where none is seen.
@@ -88,8 +87,10 @@ def measure(subject: Subject, feed: Feed) -> Measured:
         candidate=subject.candidate_name,
         has_gates=bool(subject.cell.gates) or subject.implementation == "user",
         outputs_finite=_all_finite([part for state in states[1:] for part in state]),
-        state_gradients_finite=_all_finite(by_state),
-        parameter_gradients_finite=_all_finite(list(by_parameter.values())),
+        state_gradients_finite=_all_finite(by_state) if by_state else None,
+        parameter_gradients_finite=_all_finite(list(by_parameter.values()))
+        if by_parameter
+        else None,
         gates_in_range=_in_range(gates, subject.candidate_name),
         zero_slopes=_count_zero_slopes(gates, subject.candidate_name),
     )

@@ -38,16 +38,13 @@ class Place:
 
 
 def gate_places(subject: Subject) -> list[Place]:
-    """Return a place for every gate that has a bias, and for every bias that no gate claims.
+    """Return a place for every gate, and for every bias that no gate claims.
 
-    A bias that no gate claims is taken in pieces as long as the state is wide: one for each gate
-    of a stacked bias, whatever their order is.
+    A gate without a bias has a place without `biases`: nothing can be put there. A bias that no
+    gate claims is taken in pieces as long as the state is wide: one for each gate of a stacked
+    bias, whatever their order is.
     """
-    places = [
-        Place(_gate_title(gate), "bias", gate.name, gate.bias)
-        for gate in subject.gates
-        if gate.bias
-    ]
+    places = [Place(_gate_title(gate), "bias", gate.name, gate.bias) for gate in subject.gates]
     claimed = {
         (rows.parameter, row)
         for place in places
@@ -113,7 +110,8 @@ def ordinary_feed(subject: Subject, *, steps: int, batch: int, seed: int) -> Fee
 
 
 def _gate_title(gate: Gate) -> str:
-    return gate.name if gate.role == "candidate" or "gate" in gate.name else f"{gate.name} gate"
+    kind = "candidate" if gate.role == "candidate" else "gate"
+    return gate.name if kind in gate.name else f"{gate.name} {kind}"
 
 
 def _set_identities(weight: Tensor, hidden: int) -> None:

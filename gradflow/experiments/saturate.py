@@ -14,12 +14,15 @@ from gradflow.engine.saturation import Feed, measure
 from gradflow.engine.saturation_places import load, ordinary_feed
 from gradflow.engine.saturation_subjects import Subject
 from gradflow.engine.saturation_threads import threads_for
+from gradflow.errors import GradflowError
 from gradflow.experiments.held_cells import require_device
 from gradflow.experiments.saturate_checks import saturate_checks, saturate_notes
-from gradflow.experiments.saturate_subjects import Entry, entries
+from gradflow.experiments.saturate_subjects import Entry, entries, one_line
 from gradflow.experiments.saturate_trials import BEYOND, Trial, trials
 from gradflow.provenance import Stopwatch, provenance
 from gradflow.records.saturate import SaturateResult, SaturateRow
+
+_RAISED = (GradflowError, RuntimeError, TypeError, ValueError, NotImplementedError)
 
 Progress = Callable[[str, int, int], None]
 
@@ -75,19 +78,35 @@ def _rows(entry: Entry, settings: SaturateSettings) -> Iterator[SaturateRow]:
 
 
 def _measured(entry: Entry, trial: Trial, subject: Subject, feed: Feed) -> SaturateRow:
-    measured = measure(subject, feed)
-    finding = None if measured.all_finite else find_fault(subject, feed)
-    return replace(
-        _not_applicable(entry, trial, None),
-        judged=entry.judged and trial.magnitude != BEYOND,
-        verdict="ok" if finding is None else finding.verdict,
+    row = _not_applicable(entry, trial, None)
+    try:
+        measured = measure(subject, feed)
+    except _RAISED as error:  # a user's cell that refuses the number
+        return replace(row, verdict="fault", reason=f"it raised an error: {one_line(error)}")
+    row = replace(
+        row,
+        verdict="ok",
         outputs_finite=measured.outputs_finite,
         state_gradients_finite=measured.state_gradients_finite,
         parameter_gradients_finite=measured.parameter_gradients_finite,
         gates_in_range=measured.gates_in_range,
         zero_slope_fraction=measured.zero_slope_fraction(trial.place.gate),
-        first_nonfinite=None if finding is None else finding.first,
-        reason=None if finding is None else finding.reason,
+    )
+    return row if measured.all_finite else _blamed(row, subject, feed)
+
+
+def _blamed(row: SaturateRow, subject: Subject, feed: Feed) -> SaturateRow:
+    """Return the row of a trial that was not finite, with who made it so."""
+    try:
+        finding = find_fault(subject, feed)
+    except _RAISED as error:
+        reason = f"not finite, and it cannot be watched: {one_line(error)}"
+        return replace(row, verdict="fault", reason=reason)
+    if finding is None:
+        reason = "not finite once and finite when run again: its steps are random"
+        return replace(row, verdict="fault", reason=reason)
+    return replace(
+        row, verdict=finding.verdict, first_nonfinite=finding.first, reason=finding.reason
     )
 
 
@@ -104,5 +123,6 @@ def _not_applicable(entry: Entry, trial: Trial | None, reason: str | None) -> Sa
         gate=None if trial is None else trial.place.gate,
         path="any" if trial is None else trial.place.path,
         verdict="not applicable",
+        judged=entry.judged and (trial is None or trial.magnitude != BEYOND),
         reason=reason,
     )

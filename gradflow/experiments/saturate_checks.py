@@ -37,9 +37,10 @@ def saturate_checks(rows: Sequence[SaturateRow]) -> tuple[Check, ...]:
 def saturate_notes(rows: Sequence[SaturateRow]) -> tuple[str, ...]:
     """Return what a reader must know beside the verdicts."""
     notes = [
-        f"{row.cell} ({row.implementation}) {row.reason}; not tried." for row in rows
+        f"{row.dtype} is not tried for {row.cell} ({row.implementation}): {row.reason}"
+        for row in rows
         if row.verdict == "not applicable" and row.magnitude is None
-    ]  # fmt: skip
+    ]
     notes += dict.fromkeys(
         f"n/a: {row.reason}." for row in rows
         if row.verdict == "not applicable" and row.magnitude is not None
@@ -55,6 +56,10 @@ def saturate_notes(rows: Sequence[SaturateRow]) -> tuple[str, ...]:
             "A gate whose derivative is exactly zero is saturated, not broken: it learns nothing "
             "at that input, and all numbers are right."
         )
+    unmoved = {
+        row.cell for row in rows if row.verdict == "ok" and row.parameter_gradients_finite is None
+    }
+    notes += [f"{cell}: no gradient reaches a parameter." for cell in sorted(unmoved)]
     unseen = {
         row.cell for row in rows if row.verdict != "not applicable" and row.gates_in_range is None
     } - {"rnn", "rnn-relu"}

@@ -57,11 +57,12 @@ def entries(settings: SaturateSettings) -> list[Entry]:
     names = [variant for name in settings.cell for variant in VARIANTS.get(name, (name,))]
     dtypes = [getattr(torch, name) for name in settings.dtype]
     found: list[Entry] = []
-    for name in dict.fromkeys(names):
-        if name not in _OPTIONS:
-            load_user_cell(name, settings, torch.get_default_dtype())  # raises what is wrong at all
-        per_dtype = [list(_in_dtype(name, settings, dtype)) for dtype in dtypes]
-        found += [entry for column in zip(*per_dtype, strict=True) for entry in column]
+    with torch.random.fork_rng(devices=[]):  # the cells draw their first weights from it
+        for name in dict.fromkeys(names):
+            if name not in _OPTIONS:
+                load_user_cell(name, settings, torch.get_default_dtype())  # raises what is wrong
+            per_dtype = [list(_in_dtype(name, settings, dtype)) for dtype in dtypes]
+            found += [entry for column in zip(*per_dtype, strict=True) for entry in column]
     return found
 
 
@@ -71,11 +72,10 @@ def load_user_cell(name: str, settings: SaturateSettings, dtype: torch.dtype) ->
     Raises:
         UnknownNameError, CellLoadError: it does not exist, does not load, or is no module.
     """
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(settings.seed)
-        cell = load_cell(
-            name, settings.input_size, settings.hidden, dtype=dtype, device=settings.device
-        )
+    torch.manual_seed(settings.seed)
+    cell = load_cell(
+        name, settings.input_size, settings.hidden, dtype=dtype, device=settings.device
+    )
     if not isinstance(cell, nn.Module):
         raise CellLoadError(
             f"{name} cannot be saturated: it must be a torch.nn.Module, because its parameters are "
@@ -94,27 +94,29 @@ def _in_dtype(name: str, settings: SaturateSettings, dtype: torch.dtype) -> Iter
     try:
         yield _tried(name, settings, load_user_cell(name, settings, dtype))
     except GradflowError as error:
-        yield Entry(name, "user", dtype, None, str(error).splitlines()[0])
+        yield Entry(name, "user", dtype, None, one_line(error))
 
 
 def _built_in(name: str, settings: SaturateSettings, dtype: torch.dtype) -> LSTM | GRU | RNN:
     """Return a built-in cell; one seed gives the same weights in every dtype."""
     kind, options = _OPTIONS[name]
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(settings.seed)
-        cell = load_cell(kind, settings.input_size, settings.hidden, dtype=torch.float64, **options)
+    torch.manual_seed(settings.seed)
+    cell = load_cell(kind, settings.input_size, settings.hidden, dtype=torch.float64, **options)
     assert isinstance(cell, LSTM | GRU | RNN)
     return cell.to(dtype=dtype, device=settings.device)
 
 
 def _tried(name: str, settings: SaturateSettings, subject: Subject) -> Entry:
-    """Return the entry of a subject after an ordinary run: does the device do this dtype at all?"""
+    """Return the entry of a subject after an ordinary run: does the device do this dtype?"""
     dtype = subject.cell.dtype
     feed = ordinary_feed(subject, steps=1, batch=1, seed=settings.seed)
     try:
         measure(subject, feed)
     except (GradflowError, RuntimeError, NotImplementedError, TypeError) as error:
-        lines = str(error).strip().splitlines() or [type(error).__name__]
-        problem = f"it does not run in {str(dtype).removeprefix('torch.')}: {lines[0]}"
-        return Entry(name, subject.implementation, dtype, None, problem)
+        return Entry(name, subject.implementation, dtype, None, one_line(error))
     return Entry(name, subject.implementation, dtype, subject)
+
+
+def one_line(error: Exception) -> str:
+    """Return an error's message in one line, its type where it has none."""
+    return " ".join(str(error).split()) or type(error).__name__

@@ -18,7 +18,7 @@ SIGNS = (("+", 1.0), ("-", -1.0))
 
 @dataclass(frozen=True)
 class Trial:
-    """A number in a place; `problem` says why the dtype has no such number."""
+    """A number in a place; `problem` says why it cannot be put there."""
 
     place: Place
     magnitude: str | None
@@ -44,6 +44,8 @@ def _both_signs(
     places: list[Place], magnitude: str, size: float | None, problem: str | None
 ) -> Iterator[Trial]:
     for place in places:
+        if place.path == "bias" and not place.biases:
+            size, problem = None, f"the {place.name} has no bias to put a number into"
         for sign, factor in SIGNS:
             value = None if size is None else factor * size
             yield Trial(place, magnitude, sign, value, problem)
