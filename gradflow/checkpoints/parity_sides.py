@@ -28,9 +28,11 @@ from gradflow.cells.find_form import find_form
 from gradflow.cells.numpy_cells import NumpyCell, NumpyGRU, NumpyLSTM, NumpyRNN
 from gradflow.checkpoints.sides.file_side import file_side
 from gradflow.checkpoints.sides.function_side import function_side
+from gradflow.checkpoints.sides.loose_calls import loose_cell
 from gradflow.checkpoints.sides.module_side import LayerSide, ModuleSide
 from gradflow.checkpoints.sides.numpy_side import NumpySide
 from gradflow.checkpoints.sides.protocol import Side
+from gradflow.checkpoints.sides.sequence_side import sequence_side
 from gradflow.checkpoints.sides.signature import looks_like_step
 from gradflow.checkpoints.sides.swapping import float64_copy
 from gradflow.checkpoints.sides.tensor_files import is_tensor_file, read_tensors
@@ -191,15 +193,42 @@ def _side_of_module(module: nn.Module, widths: Widths, name: str, told: Mapping[
         form = _usual_form(parts, module.input_size, module.hidden_size)
         kind = type(module).__name__
         return ModuleSide(module, form, name=name, what=f"torch.nn.{kind}")
+    return _side_of_user_module(module, (widths.input_size, widths.hidden_size), name, told)
+
+
+def _side_of_user_module(
+    module: nn.Module, widths: tuple[int, int], name: str, told: Mapping[str, int]
+) -> Side:
+    """Return a cell in torch's call form, or else in a looser one, or else a layer."""
     twin = float64_copy(module)
-    with contextlib.redirect_stdout(io.StringIO()):
-        form = find_form(twin, **told, sizes_if_free=(widths.input_size, widths.hidden_size))
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            form = find_form(twin, **told, sizes_if_free=widths)
+    except CellLoadError:
+        layer = sequence_side(twin, widths, name=name)
+        if layer is not None:
+            return layer
+        loose = loose_cell(twin, widths)
+        if loose is None:
+            _require_a_state(twin, name)
+            raise
+        twin, form = loose
     if len(set(form.sizes)) > 1:
         raise CellLoadError(
             f"{name} has a state of different widths {form.sizes}; gates are matched where all "
             "parts are as wide as h."
         )
     return ModuleSide(twin, form, name=name, what="a module")
+
+
+def _require_a_state(module: nn.Module, name: str) -> None:
+    """Raise where a layer takes nothing but its input: it cannot start from a given state."""
+    known = inspect.signature(module.forward).parameters
+    if len(known) == 1:
+        raise CellLoadError(
+            f"{name} takes {', '.join(known)} alone, and parity starts from a state that is not "
+            "zero, which is where cells differ. Let it take one: forward(x, state)."
+        )
 
 
 def _usual_form(parts: tuple[str, ...], input_size: int, hidden_size: int) -> CallForm:

@@ -16,8 +16,9 @@ from gradflow.checkpoints.sides import Side
 from gradflow.checkpoints.sides.file_side import (
     RecordingSide,
 )
+from gradflow.checkpoints.sides.find_layout import find_layout
 from gradflow.checkpoints.sides.weight_map import WeightMap, read_weight_map
-from gradflow.errors import CellLoadError, SettingError, ShapeError
+from gradflow.errors import SettingError, ShapeError
 from gradflow.experiments.parity_answer import parity_result
 from gradflow.experiments.parity_mapping import Link, NameLink, Pair, link_sides
 from gradflow.experiments.parity_setup import asked_widths, make_bench
@@ -134,10 +135,7 @@ def _read_sides(a: object, b: object | None, settings: ParitySettings) -> tuple[
 def _kind_of(side: Side) -> str:
     if isinstance(side, RecordingSide):
         raise SettingError(f"{side.name} is a recording; name the side that is to reproduce it.")
-    linked = link_sides(side, side)
-    if linked.kind is None:
-        raise CellLoadError(f"which torch cell {side.name} should equal is not known; name it.")
-    return linked.kind
+    return side.kind or find_layout(side).kind
 
 
 def _link(a: Side, b: Side, weight_map: WeightMap | None) -> Pair:

@@ -8,6 +8,7 @@ from gradflow.experiments.parity_blame import first_difference
 from gradflow.experiments.parity_checks import (
     comparison_checks,
     gradient_check,
+    parameter_check,
     power_check,
     steady_check,
 )
@@ -17,6 +18,7 @@ from gradflow.experiments.parity_mapping import mapped_blocks
 from gradflow.experiments.parity_notes import (
     dead_weights,
     gradient_reasons,
+    not_numbers,
     reasons,
     side_notes,
     stray_weights,
@@ -37,12 +39,14 @@ def parity_result(bench: Bench) -> ParityResult:
     forward = all(c.passed for c in comparisons if c.group in (STATE, GATE))
     why = explain(bench, a, b, agree=forward)
     odd = list(habits(bench, a, b, explained=forward or bool(why.fits)))
-    dead = [*dead_weights(pair, a, b), *stray_weights(pair)]
+    dead = list(dead_weights(pair, a, b))
     first = first_difference(bench, a, b, comparisons)
-    notes = [*odd]
+    notes = [*odd, *pair.a.faults, *pair.b.faults, *not_numbers(pair, a, b)]
     if not forward:
         notes += reasons(bench, why, comparisons)
-    notes += [*gradient_reasons(pair, a, b), *side_notes(pair, a, b)]
+    if first is not None:
+        notes += gradient_reasons(bench, a, b)
+    notes += side_notes(pair, a, b)
     return ParityResult(
         a=_compared_side(pair.a),
         b=_compared_side(pair.b),
@@ -72,6 +76,10 @@ def _checks(
     found = comparison_checks(comparisons)
     if any(c.group not in (STATE, GATE) for c in comparisons):
         found.append(gradient_check(dead))
+    if strays := list(stray_weights(bench.pair)):
+        found.append(parameter_check(strays))
+    if faults := [*bench.pair.a.faults, *bench.pair.b.faults]:
+        found.append(Check("time and batch are on their own axes", False, " ".join(faults)))
     found.append(steady_check(odd))
     if bench.shared and bench.pair.kind is not None and why.fits_a:
         names = [variant_name(variant, bench.pair.kind) for variant in why.undecided]

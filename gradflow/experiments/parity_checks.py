@@ -28,6 +28,15 @@ def gradient_check(dead: Sequence[str]) -> Check:
     )
 
 
+def parameter_check(strays: Sequence[str]) -> Check:
+    """Return that some weights of a gate are no parameters."""
+    return Check(
+        name="every weight is a parameter",
+        passed=not strays,
+        detail=f"a plain tensor, which nothing trains: {', '.join(strays)}",
+    )
+
+
 def power_check(undecided: Sequence[str], tried: int) -> Check:
     """Return whether this run could tell A from every known variant of it."""
     return Check(

@@ -73,7 +73,7 @@ def _lstm_gates(held: Callable[..., State], state: State) -> dict[str, Tensor]:
         "input gate": held(forget=-1, candidate=1)[1],
         "forget gate": held(input=-1)[1] / c,
         "candidate": held(forget=-1, input=1)[1],
-        "tanh(c), shown with the output gate open": held(input=-1, forget=1, output=1)[0],
+        "what the open output gate shows of c": held(input=-1, forget=1, output=1)[0],
         "output gate": held(input=-1, forget=1)[0] / torch.tanh(c),
     }
 
@@ -99,6 +99,6 @@ def gate_of_quantity(quantity: str, kind: str) -> str | None:
     >>> gate_of_quantity("candidate with the reset gate shut", "gru")
     'candidate'
     """
-    if quantity.startswith("tanh(c)"):
+    if quantity.startswith("what the open output gate"):
         return "output"
     return next((gate for gate in STANDARD_ORDER[kind] if quantity.startswith(gate)), None)

@@ -18,15 +18,15 @@ from gradflow.experiments.parity_variants import (
     Variant,
     choices,
     combinations,
+    is_repeated,
     partial_orders,
+    usual_choices,
     variant_run,
     variant_step,
 )
 
 # Rounding of two codes for the same cell over a few steps; a wrong cell is 1e-3 away.
 SAME = 1e-9
-# A setting that changes nothing where the reset gate acts otherwise than torch's.
-_SAME_CELL = {("b_hn outside the reset", "before"), ("b_hn outside the reset", "left out")}
 MOST_SWITCHES = {"lstm": 3, "gru": 4, "rnn": 4}
 
 
@@ -68,10 +68,10 @@ def identify(trial: Trial) -> list[Variant]:
 
     [{}] says that the side is torch's own cell.
     """
-    open_choices = choices(trial.numbers)
     if trial.error({}) <= SAME:
         return [{}]
     for count in range(1, MOST_SWITCHES[trial.numbers.kind] + 1):
+        open_choices = choices(trial.numbers) if count < 3 else usual_choices(trial.numbers)
         tried: Iterable[Variant] = combinations(open_choices, count)
         if count == 1:
             tried = [*tried, *partial_orders(trial.numbers)]
@@ -99,11 +99,10 @@ def undecided_variants(trial: Trial, base: Variant) -> list[Variant]:
         if switch in base:
             usual.append({k: v for k, v in base.items() if k != switch})
         others: list[Variant] = [
-            {**base, switch: value}
-            for value in settings
-            if base.get(switch) != value and (value, base.get("reset")) not in _SAME_CELL
+            {**base, switch: value} for value in settings if base.get(switch) != value
         ]
-        found += [v for v in (*usual, *others) if trial.error(v) <= SAME]
+        tried = [v for v in (*usual, *others) if not is_repeated(v)]
+        found += [v for v in tried if trial.error(v) <= SAME]
     return found
 
 

@@ -47,7 +47,7 @@ def _tolerances(comparisons: Sequence[Comparison]) -> str:
 def _place(pair: Pair, first: FirstDifference) -> str:
     gate = f" ({first.gate} gate)" if first.gate and first.gate not in first.quantity else ""
     gate = gate.replace("candidate gate", "candidate")
-    the = "" if first.quantity in ("h", "c") else "the "
+    the = "" if first.quantity in ("h", "c") or first.quantity.startswith("what") else "the "
     one, other = _labels(pair)
     if first.step is None:
         return (
@@ -70,8 +70,7 @@ def _labels(pair: Pair) -> tuple[str, str]:
 
 def reasons(bench: Bench, why: Explanation, comparisons: Sequence[Comparison]) -> Iterator[str]:
     """Yield why the states differ, as far as known variants explain it."""
-    pair = bench.pair
-    kind = pair.kind
+    pair, kind = bench.pair, bench.pair.kind
     if kind is None:
         yield (
             "The gates of these cells are not known, so no variants were tried; map the weights "
@@ -83,10 +82,11 @@ def reasons(bench: Bench, why: Explanation, comparisons: Sequence[Comparison]) -
         yield from _fitting(subject, other, why.fits, kind, shared=bench.shared)
     else:
         yield from _unexplained(subject, why, comparisons, kind)
+    if not why.fits or any("order" in variant for variant, _ in why.fits):
+        yield from _guesses(pair)
     if why.other_fits and bench.shared:
         sentence = variant_sentence(why.other_fits[0][0], kind)
         yield f"{other.label} itself is not torch's cell: it {sentence}."
-    yield from _guesses(pair)
 
 
 def _fitting(subject: Side, other: Side, fits: Fits, kind: str, *, shared: bool) -> Iterator[str]:
@@ -130,8 +130,19 @@ def _guesses(pair: Pair) -> Iterator[str]:
             yield f"In {side.label}, {'; '.join(layout.guessed)}."
 
 
-def gradient_reasons(pair: Pair, a: Sided, b: Sided) -> Iterator[str]:
+def not_numbers(pair: Pair, a: Sided, b: Sided) -> Iterator[str]:
+    """Yield where a state is no number."""
+    for side, sided in ((pair.a, a), (pair.b, b)):
+        for part, values in sided.run.states.items():
+            bad = ~torch.isfinite(values).flatten(1).all(dim=1)
+            if torch.any(bad):
+                step = int(bad.nonzero()[0]) + 1
+                yield f"{part} of {side.label} is no finite number from step {step} on."
+
+
+def gradient_reasons(bench: Bench, a: Sided, b: Sided) -> Iterator[str]:
     """Yield where a gradient is cut that the other side has."""
+    pair = bench.pair
     for side, one, other in ((pair.b, a, b), (pair.a, b, a)):
         for part, gradient in (one.by_state or {}).items():
             cut = (other.by_state or {}).get(part)
@@ -140,6 +151,28 @@ def gradient_reasons(pair: Pair, a: Sided, b: Sided) -> Iterator[str]:
                     f"No gradient reaches {part}_0 in {side.label}: it detaches {part}, or reads "
                     "its .data, on the way."
                 )
+    if a.by_input is not None and b.by_input is not None:
+        yield from _cut_through_time(bench)
+
+
+def _cut_through_time(bench: Bench) -> Iterator[str]:
+    """Yield up to which step no gradient comes from the last state, where that is one side's."""
+    ends = bench.problem.last_alone()
+    one, other = bench.side_a(ends), bench.side_b(ends)
+    reached = [
+        [bool(torch.any(step)) for step in sided.by_input]
+        for sided in (one, other)
+        if sided.by_input is not None
+    ]
+    for side, mine, theirs in zip(
+        (bench.pair.a, bench.pair.b), reached, reached[::-1], strict=True
+    ):
+        lost = [t for t, (m, o) in enumerate(zip(mine, theirs, strict=True), 1) if o and not m]
+        if lost:
+            yield (
+                f"In {side.label} no gradient comes from the last state to step {lost[-1]} or any "
+                "before: it detaches the state there (truncated backpropagation)."
+            )
 
 
 def dead_weights(pair: Pair, a: Sided, b: Sided) -> Iterator[str]:

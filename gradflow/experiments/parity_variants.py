@@ -5,6 +5,7 @@
     candidate   what squashes the candidate, where it is not tanh
     shown       what an LSTM's output gate multiplies, where it is not tanh(c_t)
     bias        which of the two bias vectors are added, and how often
+    left out    what a gate does not read: x or h
     z           whether a GRU's update gate keeps (torch) or writes
     reset       whether its reset gate acts after the product (torch), before it, or not at all
     ...
@@ -111,9 +112,20 @@ def choices(numbers: Numbers) -> dict[str, tuple[str, ...]]:
         names = ("both twice", "none") if one else tuple(BIASES)[1:]
         outside = ("b_hn outside the reset",) if kind == "gru" and not one else ()
         found["bias"] = (*names, *outside)
+    found["left out"] = tuple(f"{source} of {gate}" for gate in gates for source in ("x", "h"))
     if numbers.u.shape[1] > 1:
         found["recurrent"] = ("transposed",)
     return found | _KIND_CHOICES[kind]
+
+
+def usual_choices(numbers: Numbers) -> dict[str, tuple[str, ...]]:
+    """Return the switches that come together in cells written elsewhere: habits, not slips."""
+    found = choices(numbers)
+    if "sigmoid" in found:
+        every = tuple(setting for setting in found["sigmoid"] if setting.endswith("every gate"))
+        found["sigmoid"] = every
+    slips = ("left out", "candidate", "recurrent", "returns")
+    return {switch: settings for switch, settings in found.items() if switch not in slips}
 
 
 _KIND_CHOICES: dict[str, dict[str, tuple[str, ...]]] = {
@@ -147,7 +159,15 @@ def combinations(
     """Yield every variant that differs from torch's cell by `count` switches."""
     for switches in itertools.combinations(open_choices, count):
         for settings in itertools.product(*(open_choices[switch] for switch in switches)):
-            yield dict(zip(switches, settings, strict=True))
+            variant = dict(zip(switches, settings, strict=True))
+            if not is_repeated(variant):
+                yield variant
+
+
+def is_repeated(variant: Variant) -> bool:
+    """Return whether one of the switches changes nothing beside another one."""
+    outside = variant.get("bias") == "b_hn outside the reset"
+    return outside and "reset" in variant
 
 
 def _sums(numbers: Numbers, variant: Variant, x: Array, h: Array) -> dict[str, tuple[Array, Array]]:
@@ -163,9 +183,11 @@ def _sums(numbers: Numbers, variant: Variant, x: Array, h: Array) -> dict[str, t
         of_w, of_u, of_b = (
             foreign.index(gate) if only in ("", tensor) else own for tensor in ORDERED
         )
+        left_out = variant.get("left out", "").partition(" of ")
+        with_x, with_h = ((s, gate) != left_out[::2] for s in ("x", "h"))
         sums[gate] = (
-            x @ numbers.w[of_w].T + once * numbers.b_ih[of_b],
-            h @ u[of_u].T + again * numbers.b_hh[of_b],
+            (x @ numbers.w[of_w].T if with_x else 0.0) + once * numbers.b_ih[of_b],
+            (h @ u[of_u].T if with_h else 0.0) + again * numbers.b_hh[of_b],
         )
     return sums
 

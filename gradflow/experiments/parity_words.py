@@ -103,6 +103,8 @@ def _name(switch: str, setting: str, kind: str) -> str:
         return f"gate order {', '.join(order_letters(order, kind))}{where}"
     if switch == "sigmoid":
         return f"hard sigmoid {setting}"
+    if switch == "left out":
+        return f"{setting} left out"
     return _NAMES.get((switch, setting)) or f"{switch}: {setting}"
 
 
@@ -145,6 +147,10 @@ def _sentence(switch: str, setting: str, kind: str) -> str:
         users = {"0.2 a + 0.5": " (Keras 1 and 2)", "a / 6 + 0.5": " (torch, Keras 3)"}
         place = where if where == "every gate" else f"the {where} gate alone"
         return f"has the hard sigmoid clip({hard}, 0, 1){users.get(hard, '')} in {place}"
+    if switch == "left out":
+        source, _, gate = setting.partition(" of ")
+        where = "the candidate" if gate == "candidate" else f"the {gate} gate"
+        return f"leaves {source} out of {where}: its weights on {source} are not used"
     return _SENTENCES[switch, setting]
 
 

@@ -31,6 +31,7 @@ def bias_blocks(
     kind: str,
     hidden_size: int,
     order: Sequence[str] | None,
+    guessed: list[str],
 ) -> list[Block]:
     """Return the blocks of all biases that belong to gates.
 
@@ -40,11 +41,16 @@ def bias_blocks(
         kind: "lstm", "gru" or "rnn".
         hidden_size: width of h.
         order: the gates in the order of a stacked bias; torch's where None.
+        guessed: gets a sentence on what was taken for granted.
 
     Raises:
         CellLoadError: the names do not tell which bias is whose.
     """
-    counts = {name: divmod(bias.numel(), hidden_size) for name, bias in biases.items()}
+    counts = {
+        name: divmod(bias.numel(), hidden_size)
+        for name, bias in biases.items()
+        if not _is_of_norm(name, biases)
+    }
     fitting = {name: count for name, (count, rest) in counts.items() if rest == 0}
     owned = {name: _owner(name, owners) for name in fitting}
     runs = [
@@ -53,7 +59,14 @@ def bias_blocks(
         if owner is not None and len(owner[1]) == fitting[name]
     ]
     loose = {n: count for n, count in fitting.items() if n not in {run.name for run in runs}}
-    runs += _by_names(loose, kind, tuple(order or STANDARD_ORDER[kind]))
+    read = {run.reads for run in runs}
+    if not runs:
+        runs = _by_names(loose, kind, tuple(order or STANDARD_ORDER[kind]), guessed)
+    elif len(read) == 1 and sum(loose.values()) == len(STANDARD_ORDER[kind]):
+        # the layers' own are of one source, so one more set is of the other
+        other = "bias_hh" if read == {"bias_ih"} else "bias_ih"
+        found = _by_names(loose, kind, tuple(order or STANDARD_ORDER[kind]), guessed)
+        runs += [replace(run, reads=other) for run in found]
     if len({run.reads for run in runs}) == 1:  # one bias per gate stands for torch's sum of two
         runs = [replace(run, reads="bias") for run in runs]
     return [
@@ -63,6 +76,12 @@ def bias_blocks(
     ]
 
 
+def _is_of_norm(name: str, biases: Mapping[str, Tensor]) -> bool:
+    """Return whether this belongs to a layer norm: its weight has one axis too."""
+    place, dot, _ = name.rpartition(".")
+    return bool(dot) and f"{place}.weight" in biases
+
+
 def _owner(bias: str, owners: Owners) -> tuple[str, tuple[str, ...]] | None:
     """Return the matrix of the same layer: "x2h.weight" for "x2h.bias"."""
     place, dot, _ = bias.rpartition(".")
@@ -70,7 +89,9 @@ def _owner(bias: str, owners: Owners) -> tuple[str, tuple[str, ...]] | None:
     return owners[same[0]] if len(same) == 1 else None
 
 
-def _by_names(loose: Mapping[str, int], kind: str, order: tuple[str, ...]) -> list[_Run]:
+def _by_names(
+    loose: Mapping[str, int], kind: str, order: tuple[str, ...], guessed: list[str]
+) -> list[_Run]:
     """Place biases that stand by themselves."""
     gates, names, total = len(order), list(loose), sum(loose.values())
     if total == 0:
@@ -84,6 +105,9 @@ def _by_names(loose: Mapping[str, int], kind: str, order: tuple[str, ...]) -> li
     if total == 2 * gates and len(names) == 1:  # both in one vector, x's first
         return [_Run(names[0], "bias_ih", order), _Run(names[0], "bias_hh", order, gates)]
     found = _one_each(names, kind)
+    if found is None and len(names) == gates and len(order) > 1:
+        guessed.append(f"no name tells the gates of {', '.join(names)}; taken in order")
+        return [_Run(name, "bias", (gate,)) for name, gate in zip(names, order, strict=True)]
     if found is None:
         raise CellLoadError(
             f"the names of the biases {', '.join(names)} do not tell whose they are; an "

@@ -71,7 +71,7 @@ def find_layout(side: Side, order: Sequence[str] | None = None) -> Layout:
     blocks = [block for stack in stacks for block in _blocks(stack, side.hidden_size)]
     _require_complete(side, kind, blocks)
     owners = {stack.name: (stack.reading.reads, stack.gates) for stack in stacks}
-    blocks += bias_blocks(biases, owners, kind, side.hidden_size, order)
+    blocks += bias_blocks(biases, owners, kind, side.hidden_size, order, guessed)
     return Layout(kind, side.input_size, side.hidden_size, tuple(blocks), tuple(guessed))
 
 
@@ -165,11 +165,12 @@ def _gates_of(
         if outer[name] == 1 and len(left) > 1 and len(outer) > 1 and len(single) == 1:
             found[name] = ("candidate",)  # r and z stacked, the candidate by itself
             left.remove("candidate")
-    for name in (name for name in outer if name not in found):
+    unnamed = [name for name in outer if name not in found]
+    for name in unnamed:
         found[name], left = tuple(left[: outer[name]]), left[outer[name] :]
-        if order is None and len(usual) > 1 and found[name]:
-            letters = ", ".join(LETTERS[kind][gate] for gate in found[name])
-            guessed.append(f"no name tells the gates in {name}; taken as torch's: {letters}")
+    if unnamed and order is None and len(usual) > 1:
+        letters = ", ".join(LETTERS[kind][gate] for name in unnamed for gate in found[name])
+        guessed.append(f"no name tells the gates in {', '.join(unnamed)}; taken as {letters}")
     return found
 
 

@@ -48,6 +48,12 @@ class Problem:
         only = slice(step, step + 1)
         return Problem(self.xs[only], state, self.read_h[only], self.read_last)
 
+    def last_alone(self) -> Problem:
+        """Return the problem whose loss reads nothing but the last state."""
+        read_h = torch.zeros_like(self.read_h)
+        read_h[-1] = self.read_h[-1]
+        return Problem(self.xs, self.state, read_h, self.read_last)
+
 
 @dataclass(frozen=True)
 class Run:
@@ -90,6 +96,7 @@ class Side(ABC):
         layout: where each gate's weights stand, None where that was not found out.
         is_file: whether it was read from a file of tensors, whose own numbers then count.
         notes: sentences on what was noticed while it was read and run.
+        faults: sentences on what is wrong with it whatever the numbers say.
     """
 
     name: str
@@ -104,6 +111,7 @@ class Side(ABC):
 
     def __init__(self) -> None:
         self.notes: list[str] = []
+        self.faults: list[str] = []
 
     @property
     @abstractmethod
