@@ -16,6 +16,7 @@ from gradflow.cli.options import (
     Out,
     Quiet,
     Seed,
+    Switch,
     Text,
     TextList,
     setting,
@@ -106,6 +107,15 @@ def decay(
             default="random",
             panel=_HOW,
             names=("random", "zero"),
+        ),
+    ] = None,
+    paths: Annotated[
+        Switch,
+        typer.Option(
+            "--paths/--no-paths",
+            help="Measure where the gradient travels too: through the keep gate, or around it.",
+            show_default="no-paths",
+            rich_help_panel=_HOW,
         ),
     ] = None,
     points: Annotated[

@@ -9,6 +9,7 @@ from gradflow.cells.protocol import CellLike
 from gradflow.cells.shapes import State
 from gradflow.engine.denormals import flushed_denormals
 from gradflow.engine.lyapunov_subject import make_subject
+from gradflow.engine.saturation_threads import threads_for
 from gradflow.engine.trajectory import run_in_chunks
 
 
@@ -33,7 +34,8 @@ def mean_log_determinant(cell: CellLike, x: Tensor, state: State, *, warmup: int
     """
     subject = make_subject(cell, state, x)
     total = 0.0
-    with flushed_denormals(), torch.no_grad():
+    work = subject.state_size**3 // 8
+    with flushed_denormals(), torch.no_grad(), threads_for(work):
         length = subject.chunk_length(x.shape[0])
         for chunk in run_in_chunks(cell, x, state, length):
             drive, states = subject.drive_and_states(chunk)

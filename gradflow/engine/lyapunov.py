@@ -20,6 +20,7 @@ from gradflow.engine.denormals import flushed_denormals
 from gradflow.engine.kaplan_yorke import kaplan_yorke_dimension
 from gradflow.engine.lyapunov_run import LyapunovRun
 from gradflow.engine.lyapunov_subject import Subject, make_subject
+from gradflow.engine.saturation_threads import threads_for
 from gradflow.engine.step_functions import GivenState, StepFunctionLike
 from gradflow.engine.trajectory import run_in_chunks
 from gradflow.engine.zeros import ZeroReason
@@ -112,7 +113,8 @@ def lyapunov_spectrum(
             "the warm-up comes off the steps of x, and at least one must be left to measure; "
             f"got warmup {warmup} and {total} steps. Give a longer x or a shorter warm-up."
         )
-    with flushed_denormals(), torch.no_grad():
+    work = subject.state_size**2 * count // 8  # QR gains less from threads than a product does
+    with flushed_denormals(), torch.no_grad(), threads_for(work):
         run = LyapunovRun(subject, count, steps=total, warmup=warmup, blocks=blocks)
         length = subject.chunk_length(total)
         for chunk in run_in_chunks(subject.recurrence, subject.x, subject.state, length):

@@ -26,6 +26,7 @@ from gradflow.engine.path_products import WITHOUT, PathPlaces, PathProducts
 from gradflow.engine.path_steps import PathSteps
 from gradflow.engine.path_zeros import Reasons, path_zero_reasons
 from gradflow.engine.points import measured_points, points_within
+from gradflow.engine.saturation_threads import threads_for
 from gradflow.engine.trajectory import run_in_chunks
 from gradflow.errors import UnknownNameError, nearest_name
 
@@ -112,7 +113,8 @@ def path_norms(
     each = _cuttable(cell, cut)
     points = measured_points(at, x.shape[0])
     places = PathPlaces.of(cell, state, block or (cell.kept_part, cell.kept_part))
-    with flushed_denormals(), torch.no_grad():
+    work = places.measured.state_size**2 * cell.hidden_size
+    with flushed_denormals(), torch.no_grad(), threads_for(work):
         steps = PathSteps(cell, cut, each, kept=places.kept)
         products = PathProducts(places, like=state[0], norm=norm)
         for chunk in run_in_chunks(cell, x, state, steps.chunk_length(state, x.shape[0])):

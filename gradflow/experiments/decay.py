@@ -20,10 +20,12 @@ from gradflow.engine.jacobian_norms import JacobianNorms, jacobian_norms
 from gradflow.engine.trajectory import zero_input
 from gradflow.errors import UnknownNameError, nearest_name
 from gradflow.experiments.decay_checks import decay_checks, decay_notes
+from gradflow.experiments.decay_paths import measure_paths, path_checks
 from gradflow.experiments.held_cells import HeldCell, held_cells, require_device, start_state
 from gradflow.experiments.rates import fit_rate, half_life, report_points
 from gradflow.provenance import Stopwatch, provenance
 from gradflow.records.decay import AutogradCheck, DecayCurve, DecayResult
+from gradflow.records.paths import CellPaths
 
 Progress = Callable[[str, int, int], None]
 LN10 = math.log(10.0)
@@ -56,10 +58,12 @@ def run_decay(settings: DecaySettings, *, progress: Progress | None = None) -> D
     for name, cells in subjects.items():
         for _, group in groupby(cells, key=lambda held: held.candidate_gain):
             curves += _measure(name, list(group), settings, progress)
+    paths = tuple(_measure_paths(subjects, settings, progress)) if settings.paths else ()
     return DecayResult(
         curves=tuple(curves),
         notes=(*_cell_notes(subjects), *decay_notes(curves)),
-        checks=decay_checks(curves),
+        paths=paths,
+        checks=(*decay_checks(curves), *(path_checks(paths) if paths else ())),
         config=settings.to_json(),
         environment=provenance("decay", settings, watch),
     )
@@ -114,6 +118,21 @@ def _measure(
             yield _full_curve(held, norms, row, settings, state)
             if norms.direct_log_norm is not None:
                 yield _curve(held, norms, row, settings, norms.direct_log_norm, path="direct")
+
+
+def _measure_paths(
+    subjects: dict[str, list[HeldCell]], settings: DecaySettings, progress: Progress | None
+) -> Iterable[CellPaths]:
+    """Measure the paths of every curve."""
+    for name, cells in subjects.items():
+
+        def report(done: int, total: int, what: str = f"{name}, paths") -> None:
+            if progress is not None:
+                progress(what, done, total)
+
+        for _, group in groupby(cells, key=lambda held: held.candidate_gain):
+            held = list(group)
+            yield from measure_paths(held, _block(held[0], settings), settings, report)
 
 
 def _block(held: HeldCell, settings: DecaySettings) -> BlockName:

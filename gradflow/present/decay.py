@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, overload
 
 from gradflow.present import decay_words as words
@@ -16,6 +17,7 @@ from gradflow.present.numbers import (
     signed_text,
 )
 from gradflow.present.outputs import Outputs, Row
+from gradflow.present.paths import paths_figure, paths_rows, paths_table
 from gradflow.present.tables import Column, TextTable
 from gradflow.records import DecayCurve, DecayResult
 
@@ -26,13 +28,19 @@ def decay_outputs(result: DecayResult, *, style: str = "screen") -> Outputs:
     """Return a decay ready to be shown and stored.
 
     `tables` are "decay" (a row per curve) and "curves" (a row per curve and step); the figure is
-    "decay".
+    "decay". Where paths were measured there is a table and a figure "paths" of them besides.
     """
-    return Outputs(
-        table=decay_table(result),
-        tables={"decay": decay_rows(result), "curves": DecayStepRows(result)},
-        figures={"decay": decay_figure(result, style=style)},
-    )
+    table = decay_table(result)
+    tables: dict[str, Sequence[Row]] = {
+        "decay": decay_rows(result),
+        "curves": DecayStepRows(result),
+    }
+    figures = {"decay": decay_figure(result, style=style)}
+    if result.paths:
+        table = replace(table, more=(*table.more, paths_table(result.paths)))
+        tables["paths"] = paths_rows(result.paths)
+        figures["paths"] = paths_figure(result.paths, style=style)
+    return Outputs(table=table, tables=tables, figures=figures)
 
 
 def decay_table(result: DecayResult) -> TextTable:

@@ -20,6 +20,7 @@ from gradflow.records.base import (
     finite_list,
     finite_or_none,
 )
+from gradflow.records.paths import CellPaths
 
 _LN_LARGEST = math.log(sys.float_info.max)
 
@@ -150,16 +151,23 @@ _PLAIN_CURVE_FIELDS = (
 
 @dataclass(frozen=True)
 class DecayResult(Result):
-    """The curves of one `gradflow decay`, and notes on what they show."""
+    """The curves of one `gradflow decay`, and notes on what they show.
+
+    `paths` tells for each curve where its gradient travels, where that was asked for.
+    """
 
     command: ClassVar[str] = "decay"
 
     curves: tuple[DecayCurve, ...]
     notes: tuple[str, ...] = ()
+    paths: tuple[CellPaths, ...] = ()
 
     def results_json(self) -> Json:
-        """Return `{"curves": [...], "notes": [...]}`."""
-        return {"curves": [curve.to_json() for curve in self.curves], "notes": list(self.notes)}
+        """Return `{"curves": [...], "notes": [...]}`, and `"paths"` where they were measured."""
+        results = {"curves": [curve.to_json() for curve in self.curves], "notes": list(self.notes)}
+        if self.paths:
+            results["paths"] = [paths.to_json() for paths in self.paths]
+        return results
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
@@ -167,6 +175,9 @@ class DecayResult(Result):
         return cls(
             curves=tuple(DecayCurve.from_json(entry) for entry in document["results"]["curves"]),
             notes=tuple(document["results"]["notes"]),
+            paths=tuple(
+                CellPaths.from_json(entry) for entry in document["results"].get("paths", ())
+            ),
             config=dict(document["config"]),
             environment=dict(document["environment"]),
             checks=tuple(Check(**entry) for entry in document["checks"]),

@@ -54,6 +54,9 @@ class DecaySettings(Settings):
     dtype: Literal["float64", "float32"] = Field("float64", description="the number format")
     device: str = Field("cpu", description="the device to compute on")
     seed: Seed = Field(0, description="the seed of all that is random")
+    paths: bool = Field(
+        False, description="whether to measure along which paths the gradient travels"
+    )
     points: Count | None = Field(
         None, description="the number of log-spaced steps to report, all of them when not given"
     )
