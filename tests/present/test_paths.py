@@ -64,7 +64,7 @@ BARE = replace(
 CASES = {
     "right": [held_paths()],
     "off": [held_paths(departure=0.2)],
-    "mixed": [held_paths(v, departure=d) for d in (0.0, 0.5) for v in (0.1, 0.5, 0.9)],
+    "mixed": [held_paths(v, departure=d * v) for d in (0.0, 0.5) for v in (0.1, 0.5, 0.9)],
     "many": [held_paths(v / 20, departure=0.1) for v in range(1, 20)],
     "bare": [BARE],
     "own gate": [held_paths(cell="path/to/cells.py:make_my_cell", departure=-0.1)],
@@ -104,7 +104,7 @@ def test_the_answer_counts_and_names_the_worst() -> None:
     answer = words_of.answer(CASES["mixed"])
     assert answer == (
         "Is f^T the right model here? For 3 of 6; it is furthest off for "
-        "LSTM, f=0.9, candidate gain 1: +0.5 nats per step."
+        "LSTM, f=0.9, candidate gain 1: +0.45 nats per step."
     )
     assert "straight through the keep gate" in words_of.answer(CASES["right"])
     assert "no direct path" in words_of.answer(CASES["bare"])
