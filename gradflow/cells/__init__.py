@@ -11,6 +11,7 @@ from gradflow.cells.protocol import CellLike, DiagonalSteps, Linearization, Step
 from gradflow.cells.registry import cell_names, make_cell, register_cell
 from gradflow.cells.rnn import RNN
 from gradflow.cells.shapes import State
+from gradflow.cells.stack import Dropout, DropoutMasks, Stack, StackRun
 
 __all__ = [
     "GRU",
@@ -19,10 +20,14 @@ __all__ = [
     "Cell",
     "CellLike",
     "DiagonalSteps",
+    "Dropout",
+    "DropoutMasks",
     "ForeignCell",
     "Gate",
     "Linearization",
     "Rows",
+    "Stack",
+    "StackRun",
     "State",
     "Step",
     "cell_names",
