@@ -102,9 +102,7 @@ def test_recurrent_dropout_drops_columns_of_the_recurrent_matrix(kind: str) -> N
     """U (m * h) is (U diag(m)) h: what the gates read is dropped, what a gate keeps is not."""
     subject = random_subject(kind)
     cell = cell_of(subject.module)
-    mask = torch.tensor([[0.0, 2.0, 2.0, 0.0, 2.0]] * 3).double() * torch.tensor(
-        [[1.0], [0], [0.5]]
-    )
+    mask = torch.tensor([[0.0, 2.0, 2.0, 0.0, 2.0], [0.0] * 5, [1.0] * 5]).double()
     drive = cell.drive(subject.inputs[0])
     new = advance_masked(cell, drive, subject.state, mask)
     view = with_recurrent_mask(cell, mask)
@@ -165,6 +163,7 @@ def test_a_rate_is_from_0_to_below_1(rate: float) -> None:
         Dropout(recurrent=rate)
 
 
+@pytest.mark.usefixtures("unchecked_annotations")
 def test_the_kinds_of_masks_are_two() -> None:
     """The nearest one is offered."""
     with pytest.raises(UnknownNameError, match="Did you mean 'sequence'"):
