@@ -53,7 +53,7 @@ def gate_places(subject: Subject) -> list[Place]:
     }
     places += [
         Place(str(rows), "bias", None, (rows,))
-        for rows in _bias_blocks(subject)
+        for rows in bias_blocks(subject)
         if not claimed & {(rows.parameter, row) for row in _rows_of(subject, rows)}
     ]
     return places
@@ -123,7 +123,7 @@ def _rows_of(subject: Subject, rows: Rows) -> range:
     return range(*rows.rows.indices(parameter_of(subject.module, rows.parameter).shape[-1]))
 
 
-def _bias_blocks(subject: Subject) -> Iterator[Rows]:
+def bias_blocks(subject: Subject) -> Iterator[Rows]:
     """Yield the vectors that are called a bias (bias_ih, b_f, bz, b), cut to the state's width."""
     for name, parameter in subject.parameters.items():
         if max(parameter.shape[:-1], default=1) > 1 or not _is_called_bias(name):

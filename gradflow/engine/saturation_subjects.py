@@ -32,6 +32,7 @@ class Subject:
         cell: the protocol's view of it: parts, sizes, gates by name and rows.
         module: the module whose parameters are set and differentiated.
         step: (x, state) to (new state, values of the gates that the module itself shows).
+        found: gates that were found in a module that declares none.
     """
 
     name: str
@@ -39,18 +40,20 @@ class Subject:
     cell: CellLike
     module: nn.Module
     step: Callable[[Tensor, State], tuple[State, Values]]
+    found: tuple[Gate, ...] = ()
 
     @property
     def gates(self) -> tuple[Gate, ...]:
-        """Every gate that the cell tells, and the candidate."""
+        """Every gate that the cell tells, and the candidate; those found where it tells none."""
         candidate = self.cell.candidate_gate
-        return self.cell.gates if candidate is None else (*self.cell.gates, candidate)
+        told = self.cell.gates if candidate is None else (*self.cell.gates, candidate)
+        return told or self.found
 
     @property
     def candidate_name(self) -> str:
         """The name under which the candidate's values go."""
-        candidate = self.cell.candidate_gate
-        return CANDIDATE if candidate is None else candidate.name
+        named = [gate.name for gate in self.gates if gate.role == "candidate"]
+        return named[0] if named else CANDIDATE
 
     @property
     def parameters(self) -> dict[str, Tensor]:

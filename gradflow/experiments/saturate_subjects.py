@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import nn
 
-from gradflow.cells import GRU, LSTM, RNN
+from gradflow.cells import GRU, LSTM, RNN, Gate
 from gradflow.checkpoints.user_cells import load_cell
 from gradflow.config import SaturateSettings
 from gradflow.engine.saturation import measure
+from gradflow.engine.saturation_gates import find_gates
 from gradflow.engine.saturation_places import ordinary_feed
 from gradflow.engine.saturation_subjects import (
     Subject,
@@ -21,6 +22,7 @@ from gradflow.engine.saturation_subjects import (
 )
 from gradflow.errors import CellLoadError, GradflowError
 
+_RAISED = (GradflowError, RuntimeError, TypeError, ValueError, NotImplementedError)
 # A name stands for all variants of a cell; a variant's own name for it alone.
 VARIANTS: dict[str, tuple[str, ...]] = {"gru": ("gru", "gru-before"), "rnn": ("rnn", "rnn-relu")}
 _OPTIONS: dict[str, tuple[str, dict[str, str]]] = {
@@ -60,8 +62,10 @@ def entries(settings: SaturateSettings) -> list[Entry]:
     with torch.random.fork_rng(devices=[]):  # the cells draw their first weights from it
         for name in dict.fromkeys(names):
             if name not in _OPTIONS:
-                load_user_cell(name, settings, torch.get_default_dtype())  # raises what is wrong
-            per_dtype = [list(_in_dtype(name, settings, dtype)) for dtype in dtypes]
+                gates = _gates_of(load_user_cell(name, settings, torch.get_default_dtype()))
+                per_dtype = [[_user_entry(name, settings, dtype, gates)] for dtype in dtypes]
+            else:
+                per_dtype = [list(_built_in_entries(name, settings, dtype)) for dtype in dtypes]
             found += [entry for column in zip(*per_dtype, strict=True) for entry in column]
     return found
 
@@ -84,17 +88,46 @@ def load_user_cell(name: str, settings: SaturateSettings, dtype: torch.dtype) ->
     return user_subject(name, cell, cell)
 
 
-def _in_dtype(name: str, settings: SaturateSettings, dtype: torch.dtype) -> Iterator[Entry]:
-    if name in _OPTIONS:
-        cell = _built_in(name, settings, dtype)
-        yield _tried(name, settings, own_subject(name, cell))
-        if name != "gru-before":  # torch has none
-            yield _tried(name, settings, torch_subject(name, cell, cell.to_torch()))
-        return
+def gate_notes(found: list[Entry]) -> tuple[str, ...]:
+    """Return a sentence for every cell whose gates were found by pushing its biases."""
+    told = {
+        entry.name: entry.subject.found
+        for entry in found
+        if entry.subject is not None and entry.subject.found
+    }
+    return tuple(
+        f"{name} declares no gates; pushing its biases shows: "
+        + ", ".join(f"{gate.name} {' + '.join(map(str, gate.bias))}" for gate in gates)
+        + "."
+        for name, gates in told.items()
+    )
+
+
+def _built_in_entries(name: str, settings: SaturateSettings, dtype: torch.dtype) -> Iterator[Entry]:
+    cell = _built_in(name, settings, dtype)
+    yield _tried(name, settings, own_subject(name, cell))
+    if name != "gru-before":  # torch has none
+        yield _tried(name, settings, torch_subject(name, cell, cell.to_torch()))
+
+
+def _user_entry(
+    name: str, settings: SaturateSettings, dtype: torch.dtype, gates: tuple[Gate, ...]
+) -> Entry:
     try:
-        yield _tried(name, settings, load_user_cell(name, settings, dtype))
+        subject = load_user_cell(name, settings, dtype)
     except GradflowError as error:
-        yield Entry(name, "user", dtype, None, one_line(error))
+        return Entry(name, "user", dtype, None, one_line(error))
+    return _tried(name, settings, replace(subject, found=gates))
+
+
+def _gates_of(subject: Subject) -> tuple[Gate, ...]:
+    """Return the gates that a module does not declare, where they can be found."""
+    if subject.gates:
+        return ()
+    try:
+        return find_gates(subject)
+    except _RAISED:
+        return ()
 
 
 def _built_in(name: str, settings: SaturateSettings, dtype: torch.dtype) -> LSTM | GRU | RNN:
@@ -112,7 +145,7 @@ def _tried(name: str, settings: SaturateSettings, subject: Subject) -> Entry:
     feed = ordinary_feed(subject, steps=1, batch=1, seed=settings.seed)
     try:
         measure(subject, feed)
-    except (GradflowError, RuntimeError, NotImplementedError, TypeError) as error:
+    except _RAISED as error:
         return Entry(name, subject.implementation, dtype, None, one_line(error))
     return Entry(name, subject.implementation, dtype, subject)
 

@@ -18,7 +18,6 @@ from gradflow.records import SaturateResult, SaturateRow
 from tests.data import saturation_cells
 
 CELLS = Path(saturation_cells.__file__)
-NAIVE = CELLS.with_name("naive_sigmoid_cell.py")
 DTYPES = ("float16", "bfloat16", "float32", "float64")
 SMALL: dict[str, Any] = {"hidden": 3, "input_size": 3, "batch": 2, "steps": 2}
 
@@ -26,11 +25,6 @@ SMALL: dict[str, Any] = {"hidden": 3, "input_size": 3, "batch": 2, "steps": 2}
 def run(**settings: Any) -> SaturateResult:
     """Run a small saturation."""
     return run_saturate(SaturateSettings(**{**SMALL, **settings}))
-
-
-def of_user(name: str, **settings: Any) -> SaturateResult:
-    """Run a saturation of a hand-written cell."""
-    return run(cell=f"{CELLS}:{name}", **settings)
 
 
 @pytest.fixture(scope="module")
@@ -130,97 +124,6 @@ def test_beyond_torchs_gru_has_nan_gradients_in_every_dtype(dtype: str):
         assert row.first_nonfinite is not None
         assert row.first_nonfinite.value == "nan"
     assert result.passed
-
-
-def test_the_field_case_comes_out_of_the_command_itself():
-    """As given, in float32: forward finite, backward nan, first in the input gate of unit 0."""
-    result = run(cell=f"{NAIVE}:make_cell", dtype="float32,float64", magnitude="1e2", steps=5)
-    given = {row.dtype: row for row in result.rows if row.place == "as given"}
-    single, double = given["float32"], given["float64"]
-    assert (single.verdict, double.verdict) == ("fault", "ok")
-    assert single.outputs_finite is True
-    assert (single.state_gradients_finite, single.parameter_gradients_finite) == (False, False)
-    first = single.first_nonfinite
-    assert first is not None
-    assert (first.gate, first.unit, first.step, first.operation) == ("input", 0, 5, "exp")
-    assert not result.passed
-    assert "float32" in result.checks[0].detail
-
-
-def test_the_same_cell_with_torch_sigmoid_passes():
-    """The weights are the same: the fault was in the sigmoid."""
-    result = run(cell=f"{NAIVE}:make_stable_cell", dtype="float32,float64")
-    assert result.passed
-    assert {row.verdict for row in result.rows} == {"ok"}
-
-
-@pytest.mark.parametrize("name", ["naive_sigmoid", "two_sided_sigmoid", "own_backward"])
-def test_float64_hides_the_fault_at_1e2_and_shows_it_at_1e4(name: str):
-    """exp(710) is where float64 ends: the magnitudes reach it."""
-    result = of_user(name, dtype="float64", magnitude="1e2,1e4,max")
-    faulty = {row.magnitude for row in result.rows if row.verdict == "fault"}
-    assert faulty == {"1e4", "max"}
-
-
-@pytest.mark.parametrize("name", ["sound", "sound_softplus"])
-def test_a_sound_cell_of_ones_own_passes_in_every_dtype(name: str):
-    """torch.sigmoid, or a sigmoid by softplus: nothing is found anywhere."""
-    result = of_user(name)
-    assert result.passed
-    assert {row.verdict for row in result.rows} == {"ok", "not applicable"}
-
-
-def test_an_honest_overflow_of_a_users_cell_fails_nothing():
-    """An exponential gate in float32 at 1e2: c is 1e43 in truth."""
-    result = of_user("exponential_gate", dtype="float32", magnitude="1e2")
-    assert {row.verdict for row in result.rows} == {"ok", "overflow"}
-    assert result.passed
-
-
-def test_a_cell_that_refuses_a_number_is_at_fault_with_its_own_words():
-    """An error at a huge input is no answer; the message and its place are kept."""
-    result = of_user("refusing", dtype="float32", magnitude="1e2,1e4")
-    refused = [row for row in result.rows if row.verdict == "fault"]
-    assert {row.magnitude for row in refused} == {"1e4"}
-    assert all("beyond 1000" in (row.reason or "") for row in refused)
-    assert all(row.first_nonfinite is None for row in refused)
-    assert not result.passed
-
-
-def test_a_dtype_that_a_cell_does_not_run_in_is_one_row_with_its_reason():
-    """A float32 constant inside: the other dtypes are not applicable, float32 is tried."""
-    result = of_user("float32_only", magnitude="1e2")
-    missing = {row.dtype: row for row in result.rows if row.verdict == "not applicable"}
-    assert "float32" not in missing
-    assert set(missing) == {"float16", "bfloat16", "float64"}
-    assert all(row.place == "any" and row.reason for row in missing.values())
-    assert len(result.rows) > len(missing)
-    assert sum("is not tried" in note for note in result.notes) == 3
-
-
-def test_a_gate_without_a_bias_is_not_applicable():
-    """There is nothing to put the number into; the input and the state are tried all the same."""
-    result = of_user("unbiased", dtype="float32", magnitude="1e2")
-    missing = {row.place for row in result.rows if row.verdict == "not applicable"}
-    assert missing == {"update gate", "content candidate"}
-    assert {row.place for row in result.rows} - missing == {"as given", "input", "state"}
-
-
-def test_a_gate_out_of_range_fails_its_check():
-    """A gate of 1.5 sigmoid(v) is found by the second check, though all is finite."""
-    result = of_user("gate_out_of_range", dtype="float64", magnitude="1e2")
-    passed = {check.name: check.passed for check in result.checks}
-    assert passed == {
-        "no cell makes inf or nan of what fits": True,
-        "every gate stays in [0, 1]": False,
-    }
-
-
-def test_gates_that_are_not_seen_are_told():
-    """A sigmoid written out by hand leaves no trace of the gate's value."""
-    result = of_user("naive_sigmoid", dtype="float64", magnitude="1e2")
-    assert {row.gates_in_range for row in result.rows} == {None}
-    assert any("does not show its gates" in note for note in result.notes)
 
 
 def test_one_variant_can_be_asked_for_by_its_own_name():
