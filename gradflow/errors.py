@@ -84,7 +84,16 @@ class OutputError(RequestError, OSError):
 
 
 class Interrupted(GradflowError):
-    """The user stopped the run; what was done so far is kept."""
+    """The user stopped the run; what was done so far is kept.
+
+    Args:
+        message: how far it came.
+        partial: what was measured by then, in the form of a whole result; None where nothing was.
+    """
+
+    def __init__(self, message: str, *, partial: object | None = None) -> None:
+        super().__init__(message)
+        self.partial = partial
 
 
 def nearest_name(name: str, known: Iterable[str]) -> str:

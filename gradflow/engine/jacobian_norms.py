@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 import torch
 from torch import Tensor
 
-from gradflow.cells.base import CellLike, Linearization, require_state
+from gradflow.cells.base import CellLike, require_state
 from gradflow.cells.shapes import State
 from gradflow.engine.blocks import BlockName, BlockPlace, Norm, locate_block, require_norm
 from gradflow.engine.denormals import flushed_denormals
-from gradflow.engine.generic import GENERIC_CHUNK_ELEMENTS, GenericLinearization
-from gradflow.engine.products import DenseProduct, DiagonalProduct, DirectProduct, Product
-from gradflow.engine.trajectory import chunk_length, run_in_chunks
-from gradflow.engine.zeros import ZeroReason, zero_reason
-from gradflow.errors import DtypeError, ShapeError, UnknownNameError, nearest_name
+from gradflow.engine.krylov_measurement import KrylovMeasurement, prefers_vectors
+from gradflow.engine.measurement import Measurement, Progress
+from gradflow.engine.points import measured_points
+from gradflow.engine.run_checks import require_run
+from gradflow.engine.zeros import ZeroReason, explain_zeros
+from gradflow.errors import Interrupted, UnknownNameError, nearest_name
 
-Method = Literal["auto", "dense", "diagonal", "generic"]
-Progress = Callable[[int, int], None]
+__all__ = ["JacobianNorms", "Method", "Progress", "jacobian_norms", "require_run"]
+
+Method = Literal["auto", "dense", "diagonal", "generic", "jump", "krylov"]
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,12 @@ class JacobianNorms:
     the norm is zero. `direct_log_norm` is the same for the product of the keep gates alone, and
     `keep_min`, `keep_max` (batch,) their range over the run; None for a cell without (known) keep
     gate. `first_zero_step` and `zero_reason` have one entry per batch row, None where the norm
-    never was zero. `method` names the way it was computed.
+    never was zero. `method` names the way it was computed; `settled_step` is the step from which
+    the state repeats itself and the rest was computed as powers, None where it was not.
+
+    An estimate by method "krylov" (a lower bound) has `log_norm_upper`, where its interval ends,
+    and `converged`, both (points, batch); None for the other methods, which are exact. `notes`
+    says in sentences what one should know of the way.
     """
 
     steps: Tensor
@@ -45,6 +51,10 @@ class JacobianNorms:
     norm: Norm
     method: str
     final_state: State
+    settled_step: int | None = None
+    log_norm_upper: Tensor | None = None
+    converged: Tensor | None = None
+    notes: tuple[str, ...] = ()
 
 
 def jacobian_norms(
@@ -61,7 +71,12 @@ def jacobian_norms(
     """Measure ln ||ds_t/ds_0|| along a run, exactly, for every prefix t in one pass.
 
     The product of step Jacobians carries a power of two beside it, so that neither 0.1^100000
-    nor 3^100000 is out of range. Each step costs one product with the running matrix.
+    nor 3^100000 is out of range. Each step costs one product with the running matrix. Under a
+    constant input a state may come back bit for bit; from there on powers by repeated squaring
+    leap from point to point.
+
+    The product has the cell's own dtype (float32 where that is narrower): what a float32 product
+    loses, about 6e-8 a step, the float32 gates have lost already.
 
     Args:
         cell: a cell or an ensemble.
@@ -71,8 +86,10 @@ def jacobian_norms(
             varied at 0, the others held fixed; or "joint". Default: the kept state's own block.
         norm: "spectral" or "frobenius".
         at: the steps to report, each from 1 to the length of x; default all.
-        method: "auto" chooses; "dense" carries the matrix, "diagonal" needs recurrent weights
-            that are all zero, "generic" ignores the cell's closed form and uses torch.func.
+        method: "auto" chooses. "dense" carries the matrix step by step; "jump" leaps where the
+            state came back, and notes where it did not; "diagonal" needs recurrent weights that
+            are all zero; "krylov" estimates spectral norms by vectors alone, for wide cells and
+            few points; "generic" ignores the cell's closed form and uses torch.func.
         progress: called as `progress(steps done, steps in all)` after each chunk.
 
     Returns:
@@ -81,6 +98,7 @@ def jacobian_norms(
     Raises:
         ShapeError, DtypeError: x or state do not fit the cell, or `at` does not fit x.
         UnknownNameError: no such block, norm or method, or a method that does not apply.
+        Interrupted: stopped from the keyboard; its `partial` has the norms measured by then.
 
     >>> from gradflow.cells import LSTM, hold_
     >>> cell = hold_(LSTM(1, 4).double(), forget=0.1)
@@ -96,20 +114,54 @@ def jacobian_norms(
     require_state(cell, state)
     require_run(cell, x, state)
     place = locate_block(block or (cell.kept_part, cell.kept_part), cell.parts, state)
-    points = _points(at, x)
-    with flushed_denormals(), torch.no_grad():
-        run = _Measurement(cell, place, norm, method, state=state)
-        for chunk in run_in_chunks(cell, x, state, run.chunk_length(x.shape[0])):
-            run.take(chunk.start, chunk.drive, chunk.states, points)
-            if progress is not None:
-                progress(chunk.start + chunk.steps, x.shape[0])
-        measured = run.finish()
-    with torch.no_grad():  # a subnormal weight is a path, though its number was flushed
-        zero_steps, reasons = _explain_zeros(cell, x, state, place, points, measured)
+    points = measured_points(at, x.shape[0])
+    run = _measurement(cell, place, norm, points=points, method=method, state=state)
+    try:
+        with flushed_denormals(), torch.no_grad():
+            run.run(x, progress)
+    except KeyboardInterrupt:
+        partial = _collect(run, cell, x, state, place=place, norm=norm, points=points)
+        done = int(partial.steps[-1]) if len(partial.steps) else 0
+        raise Interrupted(
+            f"the norms are known up to step {done} of {x.shape[0]}.", partial=partial
+        ) from None
+    return _collect(run, cell, x, state, place=place, norm=norm, points=points)
+
+
+def _measurement(
+    cell: CellLike, place: BlockPlace, norm: Norm, *, points: Tensor, method: Method, state: State
+) -> Measurement | KrylovMeasurement:
+    """Return the measurement by vectors or by matrix."""
+    by_vectors = method == "krylov"
+    if method == "auto" and prefers_vectors(place, norm, points):
+        by_vectors = KrylovMeasurement.applies(cell, state)
+    if by_vectors:
+        return KrylovMeasurement(cell, place, norm, points=points, state=state)
+    return Measurement(cell, place, norm, points=points, method=method, state=state)
+
+
+def _collect(
+    run: Measurement | KrylovMeasurement,
+    cell: CellLike,
+    x: Tensor,
+    state: State,
+    *,
+    place: BlockPlace,
+    norm: Norm,
+    points: Tensor,
+) -> JacobianNorms:
+    """Return what the run has measured, up to the last point that all of it has passed."""
+    with torch.no_grad():
+        measured, direct = run.log_norms(), run.direct.log_norms()
+        count = min(len(measured), len(measured) if direct is None else len(direct))
+        measured, points = measured[:count], points[:count]
+        # out of the flushing: a subnormal weight is a path, though its number was flushed
+        zero_steps, reasons = explain_zeros(cell, x, state, place, points, measured)
+    upper, converged = run.upper, run.converged
     return JacobianNorms(
         steps=points,
         log_norm=measured,
-        direct_log_norm=run.direct_norms(),
+        direct_log_norm=None if direct is None else direct[:count],
         keep_min=run.direct.keep_min,
         keep_max=run.direct.keep_max,
         first_zero_step=zero_steps,
@@ -117,107 +169,9 @@ def jacobian_norms(
         block=place.name,
         norm=norm,
         method=run.method,
-        final_state=chunk.last,
+        final_state=run.final_state,
+        settled_step=run.settled_step,
+        log_norm_upper=None if upper is None else upper[:count],
+        converged=None if converged is None else converged[:count],
+        notes=run.notes(x.shape[0]),
     )
-
-
-class _Measurement:
-    """One pass: hands each chunk's linearization to the product and to the direct path."""
-
-    def __init__(
-        self, cell: CellLike, place: BlockPlace, norm: Norm, method: Method, *, state: State
-    ) -> None:
-        self._cell, self._place, self._norm, self._state = cell, place, norm, state
-        self.method: str = method
-        self._product: Product | None = None
-        self._norms: list[Tensor] = []
-        self._direct_norms: list[Tensor] = []
-        self.direct = DirectProduct(place, norm, kept_part=cell.kept_part)
-
-    def chunk_length(self, steps: int) -> int:
-        batch = self._state[0].shape[0]
-        own = chunk_length(self._cell, batch, steps)
-        if self._has_closed_form() and self.method != "generic":
-            return own
-        return max(1, min(own, GENERIC_CHUNK_ELEMENTS // (batch * self._place.state_size**2)))
-
-    def _has_closed_form(self) -> bool:
-        first = tuple(part.unsqueeze(0) for part in self._state)
-        zeros = first[0].new_zeros(1, first[0].shape[1], self._cell.input_size)
-        return self._cell.linearize(self._cell.drive(zeros), first) is not None
-
-    def take(self, start: int, drive: Tensor, states: State, points: Tensor) -> None:
-        own = None if self.method == "generic" else self._cell.linearize(drive, states)
-        steps = GenericLinearization(self._cell, drive, states) if own is None else own
-        if self._product is None:
-            self._product = self._choose(steps, closed_form=own is not None)
-        inside = points[(points > start) & (points <= start + steps.steps)] - start - 1
-        self._norms.append(self._product.advance(steps, inside))
-        if steps.keep is not None:
-            self._direct_norms.append(self.direct.advance(steps.keep, inside))
-
-    def _choose(self, steps: Linearization, *, closed_form: bool) -> Product:
-        batch = self._state[0].shape[0]
-        diagonal = self.method in ("auto", "diagonal") and steps.diagonal() is not None
-        if self.method == "diagonal" and not diagonal:
-            raise UnknownNameError(
-                "method 'diagonal' needs a cell whose recurrent weights are all zero, because only "
-                "then no unit sees another; these are not. Use method 'dense' or 'auto'."
-            )
-        if diagonal:
-            self.method = "diagonal"
-            kept = self._cell.kept_part
-            return DiagonalProduct(
-                self._place, self._norm, batch, kept_part=kept, like=self._state[0]
-            )
-        self.method = "dense" if closed_form else "generic"
-        return DenseProduct(self._place, self._norm, batch, like=self._state[0])
-
-    def finish(self) -> Tensor:
-        return torch.cat(self._norms)
-
-    def direct_norms(self) -> Tensor | None:
-        return torch.cat(self._direct_norms) if self._direct_norms else None
-
-
-def require_run(cell: CellLike, x: Tensor, state: State) -> None:
-    """Raise unless x is (time, batch, input) with at least one step, for this cell and state."""
-    rows = state[0].shape[0]
-    if x.dim() != 3 or x.shape[0] < 1:
-        raise ShapeError(
-            f"x must be (time, batch, input) with at least one step; got shape {tuple(x.shape)}."
-        )
-    if x.shape[1] != rows or x.shape[2] != cell.input_size:
-        raise ShapeError(
-            f"x must be (time, {rows}, {cell.input_size}): as many rows as the state, as wide as "
-            f"the cell's input; got {tuple(x.shape)}."
-        )
-    if x.dtype != cell.dtype:
-        raise DtypeError(f"x must have the cell's dtype {cell.dtype}; got {x.dtype}.")
-
-
-def _points(at: Tensor | list[int] | None, x: Tensor) -> Tensor:
-    steps = x.shape[0]
-    if at is None:
-        return torch.arange(1, steps + 1)
-    points: Tensor = torch.as_tensor(at, dtype=torch.int64).unique()
-    if len(points) == 0 or points[0] < 1 or points[-1] > steps:
-        raise ShapeError(
-            f"'at' lists steps from 1 to {steps}, the length of x; got {list(map(int, points))}."
-        )
-    return points
-
-
-def _explain_zeros(
-    cell: CellLike, x: Tensor, state: State, place: BlockPlace, points: Tensor, measured: Tensor
-) -> tuple[tuple[int | None, ...], tuple[ZeroReason | None, ...]]:
-    first: list[int | None] = []
-    reasons: list[ZeroReason | None] = []
-    for row in range(measured.shape[1]):
-        zeros = points[torch.isneginf(measured[:, row])]
-        step = int(zeros[0]) if len(zeros) else None
-        first.append(step)
-        reasons.append(
-            None if step is None else zero_reason(cell, x, state, block=place, step=step, row=row)
-        )
-    return tuple(first), tuple(reasons)

@@ -1,8 +1,8 @@
-"""The running product P_t = J_t ... J_1, with a running scale so that it never under- or overflows.
+"""Running products P_t = J_t ... J_1 whose log norms are read on the way.
 
-Each product is an accumulator: it is given one chunk's linearization after the other and leaves
-ln ||P_t|| behind for the steps that were asked for. `DenseProduct` carries the matrix;
-`DiagonalProduct` carries logarithms, where the units do not see each other.
+Each product is an accumulator: it is given one chunk's linearization after the other, and at the
+end (or where it was stopped) it has ln ||P_t|| for the steps that were asked for.
+`gradflow.engine.dense_product` carries the matrix; here are the two that carry logarithms.
 """
 
 from __future__ import annotations
@@ -15,68 +15,53 @@ from torch import Tensor
 
 from gradflow.cells.base import Linearization
 from gradflow.engine.blocks import BlockPlace, Norm
-from gradflow.engine.log_norms import log_norm, log_norm_of_logs
-
-LN2 = math.log(2.0)
+from gradflow.engine.log_norms import log_norm_of_logs
 
 
-@runtime_checkable  # so that tests can check it where it is annotated
+@runtime_checkable
 class Product(Protocol):
-    """What `measure` asks of an accumulator."""
+    """What a measurement asks of an accumulator."""
 
-    def advance(self, linearization: Linearization, points: Tensor) -> Tensor:
-        """Take one chunk's steps; return ln ||P|| (points, batch) at `points`.
+    def advance(self, linearization: Linearization, points: Tensor) -> None:
+        """Take one chunk's steps and read the norm after those at `points`.
 
-        `points` are the indices within the chunk, ascending, of the steps asked for.
+        Args:
+            linearization: the step Jacobians of the chunk.
+            points: indices within the chunk, ascending.
         """
 
+    def repeat(self, cycle: Linearization, points: Tensor) -> None:
+        """Take the steps of `cycle` over and over, and read the norm at `points`.
 
-class DenseProduct:
-    """P_t as a (batch, state, columns) matrix times a power of two per batch row.
+        Args:
+            cycle: the step Jacobians of one period, which begins with the next step.
+            points: how many steps from here, ascending, from 1.
+        """
 
-    Rescaling by powers of two is exact. It happens where the Frobenius norm leaves
-    [1/bound, bound]; the bound leaves room to square every entry that matters.
-    """
+    def log_norms(self) -> Tensor:
+        """Return ln ||P_t|| for the points passed so far, (points, batch), float64."""
 
-    def __init__(self, block: BlockPlace, norm: Norm, batch: int, *, like: Tensor) -> None:
-        self._block, self._norm = block, norm
-        identity = torch.eye(block.state_size, dtype=like.dtype, device=like.device)
-        start = identity[:, block.columns].expand(batch, -1, -1)
-        self._product = start.clone(memory_format=torch.contiguous_format)
-        self._spare = torch.empty_like(self._product)
-        self._exponent = torch.zeros(batch, dtype=torch.float64, device=like.device)
-        self._limit = round(-math.log2(torch.finfo(like.dtype).tiny))  # 2^+-limit are normal
-        self._bound = 2.0 ** (self._limit / 8)
 
-    def advance(self, linearization: Linearization, points: Tensor) -> Tensor:
-        """Multiply the chunk's steps on; see `Product.advance`."""
-        wanted = set(points.tolist())
-        blocks, exponents = [], []
-        for t in range(linearization.steps):
-            linearization.push(t, self._product, out=self._spare)
-            self._product, self._spare = self._spare, self._product
-            self._rescale()
-            if t in wanted:
-                blocks.append(self._product[:, self._block.rows].clone())
-                exponents.append(self._exponent.clone())
-        if not blocks:
-            return self._exponent.new_empty(0, self._product.shape[0])
-        return log_norm(torch.stack(blocks), self._norm) + LN2 * torch.stack(exponents)
+class LogSums:
+    """Running sums of ln of something that acts unit by unit, (batch, hidden)."""
 
-    def _rescale(self) -> None:
-        size = torch.linalg.vector_norm(self._product, dim=(-2, -1))
-        low, high = torch.aminmax(size)
-        if low.item() >= 1.0 / self._bound and high.item() <= self._bound:
-            return
-        # Now by the largest entry: where one is below 1e-162 the sum of squares is zero.
-        size = self._product.abs().amax(dim=(-2, -1))
-        ordinary = (size > 0) & torch.isfinite(size)
-        exponent = torch.frexp(size).exponent.clamp(-self._limit, self._limit)
-        power = torch.where(ordinary, exponent, 0).tolist()
-        # torch.ldexp and torch.exp2 are not exact in every dtype; Python's ldexp is
-        scale = self._exponent.new_tensor([math.ldexp(1.0, -p) for p in power])
-        self._product.mul_(scale.to(self._product.dtype)[:, None, None])
-        self._exponent += self._exponent.new_tensor(power)
+    def __init__(self) -> None:
+        self._sum: Tensor | float = 0.0
+
+    def advance(self, factors: Tensor, points: Tensor) -> Tensor:
+        """Add the steps of `factors` (time, batch, hidden); return the sums at `points`."""
+        sums = self._sum + factors.to(torch.float64).log().cumsum(dim=0)
+        self._sum = sums[-1]
+        return sums[points]
+
+    def repeat(self, factors: Tensor, points: Tensor) -> Tensor:
+        """Return the sums after `points` steps of `factors`, taken over and over."""
+        logs = factors.to(torch.float64).log().cumsum(dim=0)
+        cycles = torch.div(points, len(logs), rounding_mode="floor")
+        rest = points - cycles * len(logs)
+        whole = cycles.to(torch.float64)[:, None, None] * logs[-1]
+        whole = torch.where((cycles == 0)[:, None, None], 0.0, whole)  # 0 * -inf is no number
+        return self._sum + whole + torch.cat([torch.zeros_like(logs[:1]), logs])[rest]
 
 
 class DiagonalProduct:
@@ -90,28 +75,43 @@ class DiagonalProduct:
         self, block: BlockPlace, norm: Norm, batch: int, *, kept_part: str, like: Tensor
     ) -> None:
         self._block, self._norm, self._kept = block, norm, kept_part
-        self._log_keep: Tensor | float = 0.0
-        self._batch, self._device = batch, like.device
+        self._keep = LogSums()
+        self._norms: list[Tensor] = [like.new_empty(0, batch, dtype=torch.float64)]
 
-    def advance(self, linearization: Linearization, points: Tensor) -> Tensor:
+    def advance(self, linearization: Linearization, points: Tensor) -> None:
         """Add the chunk's logarithms up; see `Product.advance`."""
+        keep, readout = self._factors(linearization)
+        self._read(self._keep.advance(keep, points), {p: r[points] for p, r in readout.items()})
+
+    def repeat(self, cycle: Linearization, points: Tensor) -> None:
+        """Add multiples of the cycle's logarithms; see `Product.repeat`."""
+        keep, readout = self._factors(cycle)
+        last = (points - 1) % cycle.steps
+        self._read(self._keep.repeat(keep, points), {p: r[last] for p, r in readout.items()})
+
+    def log_norms(self) -> Tensor:
+        """Return what was read so far."""
+        return torch.cat(self._norms)
+
+    def _factors(self, linearization: Linearization) -> tuple[Tensor, dict[str, Tensor]]:
         steps = linearization.diagonal()
         if steps is None:
             raise RuntimeError("the recurrent weights changed while they were measured")
-        log_keep = self._log_keep + steps.keep.to(torch.float64).log().cumsum(dim=0)
-        self._log_keep = log_keep[-1]
+        return steps.keep, dict(steps.readout)
+
+    def _read(self, log_keep: Tensor, readout: dict[str, Tensor]) -> None:
         name = self._block.name
         if name != "joint" and name[1] != self._kept:
-            return log_keep.new_full((len(points), self._batch), -math.inf)
-        log_keep = log_keep[points]
+            self._norms.append(log_keep.new_full(log_keep.shape[:2], -math.inf))
+            return
         if name == "joint":
-            squares = [readout[points].to(torch.float64) ** 2 for readout in steps.readout.values()]
+            squares = [part.to(torch.float64) ** 2 for part in readout.values()]
             gain = 0.5 * torch.log1p(sum(squares, torch.zeros_like(log_keep)))
         elif name[0] == self._kept:
             gain = torch.zeros_like(log_keep)
         else:
-            gain = steps.readout[name[0]][points].to(torch.float64).abs().log()
-        return log_norm_of_logs(log_keep + gain, self._norm)
+            gain = readout[name[0]].to(torch.float64).abs().log()
+        self._norms.append(log_norm_of_logs(log_keep + gain, self._norm))
 
 
 class DirectProduct:
@@ -120,17 +120,28 @@ class DirectProduct:
     def __init__(self, block: BlockPlace, norm: Norm, *, kept_part: str) -> None:
         self._norm = norm
         self._seen = block.name in ("joint", (kept_part, kept_part))
-        self._log_keep: Tensor | float = 0.0
+        self._keep = LogSums()
+        self._norms: list[Tensor] = []
         self.keep_min: Tensor | None = None
         self.keep_max: Tensor | None = None
 
-    def advance(self, keep: Tensor, points: Tensor) -> Tensor:
+    def advance(self, keep: Tensor, points: Tensor) -> None:
         """Add a chunk of keep gates (time, batch, hidden); see `Product.advance`."""
         low, high = keep.amin(dim=(0, 2)), keep.amax(dim=(0, 2))
         self.keep_min = low if self.keep_min is None else torch.minimum(self.keep_min, low)
         self.keep_max = high if self.keep_max is None else torch.maximum(self.keep_max, high)
-        log_keep = self._log_keep + keep.to(torch.float64).log().cumsum(dim=0)
-        self._log_keep = log_keep[-1]
-        if not self._seen:
-            return log_keep.new_full((len(points), keep.shape[1]), -math.inf)
-        return log_norm_of_logs(log_keep[points], self._norm)
+        self._read(self._keep.advance(keep, points))
+
+    def repeat(self, keep: Tensor, points: Tensor) -> None:
+        """Add a cycle's keep gates over and over; see `Product.repeat`."""
+        self._read(self._keep.repeat(keep, points))
+
+    def log_norms(self) -> Tensor | None:
+        """Return what was read so far; None for a cell whose keep gate is not known."""
+        return torch.cat(self._norms) if self._norms else None
+
+    def _read(self, log_keep: Tensor) -> None:
+        if self._seen:
+            self._norms.append(log_norm_of_logs(log_keep, self._norm))
+        else:
+            self._norms.append(log_keep.new_full(log_keep.shape[:2], -math.inf))

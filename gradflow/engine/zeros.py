@@ -39,3 +39,24 @@ def zero_reason(
                 reached = torch.eye(len(pattern)).to(pattern)[:, block.columns]
             reached = ((pattern @ reached) > 0).to(torch.float32)
     return "exact" if reached is None or not bool(reached[block.rows].any()) else "underflow"
+
+
+def explain_zeros(
+    cell: CellLike, x: Tensor, state: State, place: BlockPlace, points: Tensor, measured: Tensor
+) -> tuple[tuple[int | None, ...], tuple[ZeroReason | None, ...]]:
+    """Return from which of the points on each batch row is zero, and why; None where it is not.
+
+    Args:
+        points: the steps that were measured.
+        measured: ln of the norms there, (points, batch).
+    """
+    first: list[int | None] = []
+    reasons: list[ZeroReason | None] = []
+    for row in range(measured.shape[1]):
+        zeros = points[torch.isneginf(measured[:, row])]
+        step = int(zeros[0]) if len(zeros) else None
+        first.append(step)
+        reasons.append(
+            None if step is None else zero_reason(cell, x, state, block=place, step=step, row=row)
+        )
+    return tuple(first), tuple(reasons)

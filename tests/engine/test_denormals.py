@@ -9,7 +9,7 @@ import torch
 
 from gradflow.engine import jacobian_norms
 from gradflow.engine.denormals import flushed_denormals, flushes_denormals
-from gradflow.errors import ShapeError
+from gradflow.errors import Interrupted, ShapeError
 from tests import cases
 from tests.engine.measuring import cell_of
 
@@ -57,7 +57,7 @@ def test_measuring_restores_the_setting(before: bool) -> None:
     assert flushes_denormals() == (before and CAN_FLUSH)
     with pytest.raises(ShapeError):
         jacobian_norms(cell, subject.inputs, subject.state, at=[0])
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(Interrupted):
         jacobian_norms(cell, subject.inputs, subject.state, progress=stop)
     assert flushes_denormals() == (before and CAN_FLUSH)
 

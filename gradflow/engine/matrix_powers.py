@@ -1,0 +1,59 @@
+"""Powers of a matrix by repeated squaring, each a matrix times a power of two."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+
+def scale_by_powers_of_two_(matrix: Tensor, shifts: Sequence[int]) -> Tensor:
+    """Multiply each batch row of `matrix` (batch, rows, columns) by 2**shift, in place; exact.
+
+    torch.ldexp and torch.exp2 are not exact in every dtype; Python's ldexp is. A shift that is no
+    number of the dtype is taken in two halves.
+    """
+    halves = [shift // 2 for shift in shifts]
+    for part in (halves, [shift - half for shift, half in zip(shifts, halves, strict=True)]):
+        factors = [math.ldexp(1.0, shift) for shift in part]
+        scale = torch.tensor(factors, dtype=matrix.dtype, device=matrix.device)
+        matrix.mul_(scale[:, None, None])
+    return matrix
+
+
+Scaled = tuple[Tensor, list[int]]
+"""(matrix, exponents): each batch row stands for matrix * 2**exponent."""
+
+
+def scaled_to_unit(matrix: Tensor, exponents: Sequence[int]) -> Scaled:
+    """Return the same with a Frobenius norm between 1/2 and 1, where it is not zero."""
+    sizes = torch.linalg.vector_norm(matrix, dim=(1, 2)).tolist()
+    shifts = [-math.frexp(size)[1] if 0.0 < size < math.inf else 0 for size in sizes]
+    unit = scale_by_powers_of_two_(matrix.clone(), shifts)
+    return unit, [e - shift for e, shift in zip(exponents, shifts, strict=True)]
+
+
+class MatrixPowers:
+    """K^(2^j) for K = steps[-1] @ ... @ steps[0], made when first asked for, in float64.
+
+    A square doubles the relative error of its factor, so after j squarings it is about 2^j units
+    of round-off, as after 2^j steps: float32 has none to spare, and the squares are float64.
+
+    Args:
+        steps: one or more matrices, (batch, state, state) each.
+    """
+
+    def __init__(self, steps: Sequence[Tensor]) -> None:
+        product, exponents = scaled_to_unit(steps[0].to(torch.float64), [0] * len(steps[0]))
+        for step in steps[1:]:
+            product, exponents = scaled_to_unit(step.to(torch.float64) @ product, exponents)
+        self._powers: list[Scaled] = [(product, exponents)]
+
+    def __call__(self, j: int) -> Scaled:
+        """Return K^(2^j)."""
+        while len(self._powers) <= j:
+            matrix, exponents = self._powers[-1]
+            self._powers.append(scaled_to_unit(matrix @ matrix, [2 * e for e in exponents]))
+        return self._powers[j]
