@@ -9,6 +9,7 @@ from torch import Tensor
 
 from gradflow.checkpoints.sides.blocks import STANDARD_ORDER, Block
 from gradflow.checkpoints.sides.gate_words import gates_of_names, plain_word
+from gradflow.checkpoints.sides.weight_shapes import is_head
 from gradflow.errors import CellLoadError
 
 Owners = Mapping[str, tuple[str, tuple[str, ...]]]
@@ -49,7 +50,7 @@ def bias_blocks(
     counts = {
         name: divmod(bias.numel(), hidden_size)
         for name, bias in biases.items()
-        if not _is_of_norm(name, biases)
+        if not _is_of_norm(name, biases) and not is_head(name)
     }
     fitting = {name: count for name, (count, rest) in counts.items() if rest == 0}
     owned = {name: _owner(name, owners) for name in fitting}

@@ -108,7 +108,10 @@ def _readings(side: Side, matrices: Mapping[str, Tensor], guessed: list[str]) ->
     """Return what each matrix multiplies: probed, else as its shape and its siblings have it."""
     probed = probe_matrices(side, list(matrices))
     found = {name: fits[0] for name, fits in probed.items() if len(fits) == 1}
+    whole = _is_whole(side, matrices, found)
     for name in (name for name, fits in probed.items() if len(fits) != 1):
+        if whole and not probed[name]:
+            continue  # an output layer: nothing of the state depends on it
         shape = matrices[name].shape
         possible = probed[name] or readings_by_shape(shape, side.input_size, side.hidden_size)
         turns = {reading.transposed for reading in found.values()}
@@ -125,6 +128,16 @@ def _readings(side: Side, matrices: Mapping[str, Tensor], guessed: list[str]) ->
                 f"{' and '.join(found[name].reads)}, like its siblings"
             )
     return {name: found[name] for name in matrices if name in found}
+
+
+def _is_whole(side: Side, matrices: Mapping[str, Tensor], found: Mapping[str, Reading]) -> bool:
+    """Return whether these matrices already make all the gates of a cell, on x and on h."""
+    blocks = [
+        sum(one.outer(matrices[n].shape) for n, one in found.items() if source in one.reads)
+        for source in "xh"
+    ]
+    known = (4,) if len(side.parts) == 2 else (1, 3)
+    return blocks[0] == blocks[1] and blocks[0] / side.hidden_size in known
 
 
 def _count(found: Mapping[str, Reading], reads: str) -> int:

@@ -61,6 +61,8 @@ def probe_matrices(side: Side, names: list[str]) -> dict[str, list[Reading]]:
         for name, tensor in tensors.items()
     }
     fits = _fits(side, weights, names)
+    if side.input_size == side.hidden_size == 1:
+        return _of_single_numbers(side, weights, names)
     if any(len(found) > 1 for found in fits.values()):
         on_x = [name for name, found in fits.items() if found and found[0].reads == "x"]
         generator = torch.Generator().manual_seed(12)
@@ -73,15 +75,49 @@ def probe_matrices(side: Side, names: list[str]) -> dict[str, list[Reading]]:
     return fits
 
 
+def _of_single_numbers(
+    side: Side, weights: dict[str, Tensor], names: list[str]
+) -> dict[str, list[Reading]]:
+    """Return what 1 by 1 matrices multiply: all vectors are parallel, but 0 times W moves nothing.
+
+    With x = 0 the weights on x have no gradient.
+    """
+    at_zero = _gradients(side, weights, x_scale=0.0)[0]
+    usual = _gradients(side, weights)[0]
+    found: dict[str, list[Reading]] = {}
+    for name in names:
+        whole = slice(0, 1)
+        if not torch.any(usual[name]):
+            found[name] = []
+        elif at_zero[name].numel() == 2:
+            first_on_x = not bool(at_zero[name].reshape(-1)[0])
+            possible = readings_by_shape(usual[name].shape, 1, 1)
+            both = [one for one in possible if one.reads == "xh"]
+            found[name] = [one for one in both if (one.x == whole) == first_on_x]
+        elif torch.any(at_zero[name]):
+            found[name] = [Reading(None, whole, transposed=False)]
+        else:
+            found[name] = [Reading(whole, None, transposed=False)]
+    return found
+
+
 def _fits(side: Side, weights: dict[str, Tensor], names: list[str]) -> dict[str, list[Reading]]:
     """Return all that each matrix may multiply, by its gradient at these weights."""
+    gradients, x, h = _gradients(side, weights)
+    return {name: _readings(gradients[name], x, h) for name in names}
+
+
+def _gradients(
+    side: Side, weights: dict[str, Tensor], *, x_scale: float = 1.0
+) -> tuple[dict[str, Tensor], Tensor, Tensor]:
+    """Return dL by the weights for one step from a random x and state, and those two vectors."""
     generator = torch.Generator().manual_seed(11)
 
     def normal(width: int) -> Tensor:
         # two rows alike: some code cannot do without a batch
         return torch.randn(1, width, dtype=torch.float64, generator=generator).repeat(2, 1)
 
-    x = normal(side.input_size)
+    x = x_scale * normal(side.input_size)
     state = tuple(normal(side.hidden_size) for _ in side.parts)
     problem = Problem(
         xs=x[None],
@@ -89,8 +125,7 @@ def _fits(side: Side, weights: dict[str, Tensor], names: list[str]) -> dict[str,
         read_h=normal(side.hidden_size)[None],
         read_last=tuple(normal(side.hidden_size) for _ in side.parts),
     )
-    gradients = side.gradients(weights, problem).weights
-    return {name: _readings(gradients[name], x[0], state[0][0]) for name in names}
+    return side.gradients(weights, problem).weights, x[0], state[0][0]
 
 
 def readings_by_shape(shape: torch.Size, input_size: int, hidden_size: int) -> list[Reading]:

@@ -37,7 +37,7 @@ def shape_guesses(names: Sequence[str], parts: int) -> Iterator[dict[str, Shape]
         names: the weights', in the order of the signature.
         parts: how many parts the state has: 2 means four gates, 1 three or none.
     """
-    heads = [name for name in names if plain_word(name) in _HEADS]
+    heads = [name for name in names if is_head(name)]
     inner = [name for name in names if name not in heads]
     biases = [name for name in inner if _is_bias(name)]
     matrices = [name for name in inner if name not in biases]
@@ -46,6 +46,15 @@ def shape_guesses(names: Sequence[str], parts: int) -> Iterator[dict[str, Shape]
             for wide in _matrix_shapes(matrices, gates, from_left=from_left):
                 for narrow in _bias_shapes(biases, gates):
                     yield wide | narrow | _head_shapes(heads, narrow, from_left=from_left)
+
+
+def is_head(name: str) -> bool:
+    """Return whether this is what tutorials call an output layer's weight or bias.
+
+    >>> is_head("Wy"), is_head("W_hq"), is_head("W_f")
+    (True, True, False)
+    """
+    return plain_word(name) in _HEADS
 
 
 def _is_bias(name: str) -> bool:
