@@ -85,6 +85,11 @@ def make_subject(step: CellLike | StepFunctionLike, state: GivenState, x: Tensor
         raise ShapeError(f"x as a number is the steps of a run without input, 1 or more; got {x}.")
     if isinstance(step, CellLike):
         return _cell_subject(step, state, x)
+    if isinstance(step, nn.Module) and isinstance(x, int):
+        raise ShapeError(
+            "a torch module reads an input at every step; got a number of steps for x. "
+            "Give (time, batch, input), zeros for a run without input."
+        )
     function = StepFunction(step, state, driven=isinstance(x, Tensor))
     rows, first = function.start[0].shape[0], function.start[0]
     if isinstance(x, int):
@@ -106,5 +111,5 @@ def _cell_subject(cell: CellLike, state: GivenState, x: Tensor | int) -> Subject
     first = tuple(part.unsqueeze(0) for part in given)
     with torch.no_grad():
         closed = cell.linearize(cell.drive(inputs[:1]), first) is not None
-    wide = cast(CellLike, copy.deepcopy(cast(nn.Module, cell)).to(torch.float64))
-    return Subject(cell, wide if closed else None, given, inputs)
+    wide = copy.deepcopy(cast(nn.Module, cell)).to(torch.float64) if closed else None
+    return Subject(cell, cast(CellLike | None, wide), given, inputs)

@@ -78,11 +78,19 @@ def _result(
         by_row=measured.by_row.numpy(),
         kaplan_yorke_dimension=measured.kaplan_yorke_dimension,
         method=measured.method,
-        notes=(
-            *(f"{settings.cell}: {note}" for note in getattr(subject.cell, "notes", ())),
-            *spectrum_notes(measured),
-        ),
+        notes=(*_cell_notes(settings, subject), *spectrum_notes(measured)),
         checks=spectrum_checks(subject, measured),
         config=settings.to_json(),
         environment=provenance("spectrum", settings, watch),
     )
+
+
+def _cell_notes(settings: SpectrumSettings, subject: SpectrumSubject) -> tuple[str, ...]:
+    """Return what the cell has to say of itself, and that a gain was not for it."""
+    notes = [f"{settings.cell}: {note}" for note in getattr(subject.cell, "notes", ())]
+    if subject.gain is None and settings.gain != SpectrumSettings().gain:
+        notes.append(
+            f"{settings.cell}: measured with the weights that it comes with; --gain draws those of "
+            "built-in cells alone."
+        )
+    return tuple(notes)

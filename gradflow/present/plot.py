@@ -1,4 +1,4 @@
-"""Figures in a script or notebook: `gf.plot.decay(result)`, `gf.plot.norms(steps, norms)`.
+"""Figures in a script or notebook: `gf.plot.decay(result)`, `gf.plot.norms(steps, norms)`, ...
 
 Each returns a matplotlib Figure, needs no display and does not touch pyplot. Given an `ax` of your
 own, it draws there and returns that axes' figure.
@@ -16,10 +16,12 @@ from gradflow.present.decay import decay_figure
 from gradflow.present.decay_panel import draw_panel, panel_scale
 from gradflow.present.decay_words import Panel, panels_of
 from gradflow.present.norms import NormLabels, draw_norms, norms_figure
+from gradflow.present.paths_figure import paths_figure
+from gradflow.present.spectrum_figure import draw_spectrum, spectrum_figure
 from gradflow.present.theme import theme_of
-from gradflow.records import DecayResult
+from gradflow.records import DecayResult, SpectrumResult
 
-__all__ = ["decay", "norms"]
+__all__ = ["decay", "norms", "paths", "spectrum"]
 
 
 def decay(
@@ -89,6 +91,38 @@ def norms(
         return norms_figure(at, values, log10=log10, labels=labels, style=style)
     draw_norms(ax, at, values, log10=log10, labels=labels, theme=theme_of(style))
     ax.legend()
+    return _figure_of(ax)
+
+
+def paths(result: DecayResult, *, style: str = "screen") -> Figure:
+    """Draw where the gradients of a decay travel: a panel per cell, gain and gate value.
+
+    Args:
+        result: what `gf.run_decay` measured, with `paths=True`.
+        style: "screen" or "paper" sizes.
+
+    Raises:
+        UnknownNameError: the paths were not measured.
+    """
+    if not result.paths:
+        raise UnknownNameError(
+            "this decay has no paths: they are measured where they are asked for. "
+            "Use gf.DecaySettings(paths=True), or gradflow decay --paths."
+        )
+    return paths_figure(result.paths, style=style)
+
+
+def spectrum(result: SpectrumResult, ax: Axes | None = None, *, style: str = "screen") -> Figure:
+    """Draw Lyapunov exponents by their number, zeros on a floor below the axis.
+
+    Args:
+        result: what `gf.run_spectrum` measured.
+        ax: where to draw.
+        style: "screen" or "paper" sizes.
+    """
+    if ax is None:
+        return spectrum_figure(result, style=style)
+    draw_spectrum(ax, result, theme=theme_of(style))
     return _figure_of(ax)
 
 

@@ -219,5 +219,7 @@ def test_a_cell_checks_its_input_and_state() -> None:
     cell = LSTM(2, 3, dtype=torch.float64)
     with pytest.raises(ShapeError, match="x must be"):
         lyapunov_spectrum(cell, cell.initial_state(1), torch.zeros(9, 1, 5).double(), warmup=1)
+    with pytest.raises(ShapeError, match="a torch module reads an input at every step"):
+        lyapunov_spectrum(cell.to_torch(), cell.initial_state(1), 9, warmup=1)
     with pytest.raises(ShapeError, match="one tensor per part"):
         lyapunov_spectrum(cell, cell.initial_state(1)[0], 9, warmup=1)

@@ -69,6 +69,8 @@ def test_a_user_s_cell_is_measured_as_it_is(user_cell: str) -> None:
         assert result.state_size == 2
         assert result.fed.width == 2
         assert result.passed
+        assert result.notes == ()
+    assert "--gain draws those of built-in cells alone" in run(cell=user_cell, gain=2.0).notes[0]
 
 
 def test_a_quiet_network_follows_its_gain() -> None:

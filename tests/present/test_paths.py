@@ -8,7 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from gradflow.errors import UnknownNameError
 from gradflow.present import paths_words as words_of
+from gradflow.present import plot
 from gradflow.present.decay import decay_outputs
 from gradflow.present.paths import paths_figure, paths_rows, paths_table
 from gradflow.present.theme import alt_text
@@ -199,3 +201,12 @@ def test_a_decay_shows_its_paths_beside_its_curves() -> None:
     assert len(with_paths.table.more) == 1
     assert list(decay_outputs(plain).figures) == ["decay"]
     assert decay_outputs(plain).table.more == ()
+
+
+def test_paths_are_drawn_where_they_were_measured() -> None:
+    """`plot.paths(result)` is the figure; without paths it says how to get them."""
+    plain = decay_of(held_curve(0.9))
+    figure = plot.paths(replace(plain, paths=(held_paths(),)))
+    assert "f^T is right" in words(figure)
+    with pytest.raises(UnknownNameError, match=r"DecaySettings\(paths=True\)"):
+        plot.paths(plain)

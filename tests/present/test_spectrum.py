@@ -8,8 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from gradflow.present import plot
 from gradflow.present import spectrum_words as words_of
 from gradflow.present.spectrum import (
     spectrum_figure,
@@ -180,6 +182,15 @@ def test_conditions_tell_what_was_measured() -> None:
         "2,000 steps after 500 of 5 networks times 3 trajectories"
     )
     assert "gain" not in words_of.conditions(replace(result, gain=None))
+
+
+def test_a_spectrum_draws_itself_into_any_axes() -> None:
+    """`plot.spectrum(result)` is the figure; with an ax of one's own it draws there."""
+    own = Figure()
+    ax = own.add_subplot()
+    assert plot.spectrum(CASES["quiet"], ax) is own
+    assert dots(ax).keys() == {"fades"}
+    assert alt_text(plot.spectrum(CASES["quiet"])) == alt_text(spectrum_figure(CASES["quiet"]))
 
 
 def test_outputs_have_one_name() -> None:
