@@ -31,7 +31,7 @@ def saturate(
     cell: Annotated[
         TextList,
         setting(
-            "Cells: lstm, gru (both reset places), rnn (tanh, relu), or your own as file.py:make_cell.",
+            "Cells: lstm, gru (both resets), rnn (tanh, relu), or your own as file.py:make_cell.",
             default="lstm,gru,rnn",
             panel=_PANEL,
             names=("lstm", "gru", "rnn"),

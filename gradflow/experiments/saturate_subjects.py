@@ -88,19 +88,19 @@ def load_user_cell(name: str, settings: SaturateSettings, dtype: torch.dtype) ->
     return user_subject(name, cell, cell)
 
 
-def gate_notes(found: list[Entry]) -> tuple[str, ...]:
-    """Return a sentence for every cell whose gates were found by pushing its biases."""
-    told = {
-        entry.name: entry.subject.found
-        for entry in found
-        if entry.subject is not None and entry.subject.found
-    }
-    return tuple(
-        f"{name} declares no gates; pushing its biases shows: "
-        + ", ".join(f"{gate.name} {' + '.join(map(str, gate.bias))}" for gate in gates)
-        + "."
-        for name, gates in told.items()
-    )
+def cell_notes(found: list[Entry]) -> tuple[str, ...]:
+    """Return what is to be known of a user's cell, and its gates where they had to be found."""
+    notes: list[str] = []
+    for entry in found:
+        if entry.subject is not None:
+            notes += getattr(entry.subject.cell, "notes", ())
+            notes += [_gate_note(entry.name, entry.subject.found)] if entry.subject.found else []
+    return tuple(dict.fromkeys(notes))
+
+
+def _gate_note(name: str, gates: tuple[Gate, ...]) -> str:
+    shown = ", ".join(f"{gate.name} {' + '.join(map(str, gate.bias))}" for gate in gates)
+    return f"{name} declares no gates; pushing its biases shows: {shown}."
 
 
 def _built_in_entries(name: str, settings: SaturateSettings, dtype: torch.dtype) -> Iterator[Entry]:
