@@ -17,7 +17,7 @@ from gradflow.engine.saturation_threads import threads_for
 from gradflow.errors import GradflowError
 from gradflow.experiments.held_cells import require_device
 from gradflow.experiments.saturate_checks import saturate_checks, saturate_notes
-from gradflow.experiments.saturate_subjects import Entry, entries, cell_notes, one_line
+from gradflow.experiments.saturate_subjects import Entry, cell_notes, entries, one_line
 from gradflow.experiments.saturate_trials import BEYOND, Trial, trials
 from gradflow.provenance import Stopwatch, provenance
 from gradflow.records.saturate import SaturateResult, SaturateRow
