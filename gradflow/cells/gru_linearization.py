@@ -10,11 +10,12 @@ import torch
 from torch import Tensor
 
 from gradflow.cells.protocol import DiagonalSteps, Linearization, StepFactors
+from gradflow.cells.recurrence import times_columns
 from gradflow.cells.row_sums import RowSums
 from gradflow.cells.shapes import Block, GateBlock, Part, StepJacobian
 
 # Below this many columns it is cheaper to multiply by all three matrices than to combine them.
-FEW_COLUMNS = 8
+FEW_COLUMNS = 32
 
 
 class GRULinearization(Linearization):
@@ -115,7 +116,7 @@ class AfterLinearization(GRULinearization):
         return RowSums(torch.cat(coefficients, dim=-1), matrices)
 
     def _push_columns(self, t: int, tangent: Block) -> Block:
-        reset, update, candidate = torch.matmul(self._recurrent, tangent).chunk(3, dim=-2)
+        reset, update, candidate = times_columns(self._recurrent, tangent).chunk(3, dim=-2)
         inner = self._reset[t] * candidate + self._through_reset[t] * reset
         return self._keep[t] * tangent + self._update[t] * update + self._candidate[t] * inner
 
@@ -123,7 +124,7 @@ class AfterLinearization(GRULinearization):
         """Return J_t^T @ cotangent."""
         to_reset, to_update, to_candidate = self.pull_drive(t, cotangent).chunk(3, dim=-2)
         to_gates = torch.cat([to_reset, to_update, self._reset[t] * to_candidate], dim=-2)
-        return self._keep[t] * cotangent + torch.matmul(self._recurrent.mT, to_gates)
+        return self._keep[t] * cotangent + times_columns(self._recurrent.mT, to_gates)
 
     def pull_drive(self, t: int, cotangent: Block) -> GateBlock:
         """Return what reaches the pre-activations of r, z, n; see `Linearization.pull_drive`."""
@@ -148,23 +149,23 @@ class BeforeLinearization(GRULinearization):
         return combined.addcmul_(self._update[first:last], self._u_update)
 
     def _push_columns(self, t: int, tangent: Block) -> Block:
-        gates = torch.matmul(self._recurrent[..., : 2 * self._hidden, :], tangent)
+        gates = times_columns(self._recurrent[..., : 2 * self._hidden, :], tangent)
         reset, update = gates.chunk(2, dim=-2)
         inner = self._reset[t] * tangent + self._through_reset[t] * reset
-        candidate = torch.matmul(self._u_candidate, inner)
+        candidate = times_columns(self._u_candidate, inner)
         return self._keep[t] * tangent + self._update[t] * update + self._candidate[t] * candidate
 
     def pull(self, t: int, cotangent: Block) -> Block:
         """Return J_t^T @ cotangent."""
-        to_inner = torch.matmul(self._u_candidate.mT, self._candidate[t] * cotangent)
+        to_inner = times_columns(self._u_candidate.mT, self._candidate[t] * cotangent)
         to_gates = torch.cat(
             [self._through_reset[t] * to_inner, self._update[t] * cotangent], dim=-2
         )
-        through_gates = torch.matmul(self._recurrent[..., : 2 * self._hidden, :].mT, to_gates)
+        through_gates = times_columns(self._recurrent[..., : 2 * self._hidden, :].mT, to_gates)
         return self._keep[t] * cotangent + self._reset[t] * to_inner + through_gates
 
     def pull_drive(self, t: int, cotangent: Block) -> GateBlock:
         """Return what reaches the pre-activations of r, z, n; see `Linearization.pull_drive`."""
         to_candidate = self._candidate[t] * cotangent
-        to_reset = self._through_reset[t] * torch.matmul(self._u_candidate.mT, to_candidate)
+        to_reset = self._through_reset[t] * times_columns(self._u_candidate.mT, to_candidate)
         return torch.cat([to_reset, self._update[t] * cotangent, to_candidate], dim=-2)

@@ -8,11 +8,12 @@ import torch
 from torch import Tensor
 
 from gradflow.cells.protocol import DiagonalSteps, Linearization, StepFactors
+from gradflow.cells.recurrence import times_columns
 from gradflow.cells.row_sums import RowSums
 from gradflow.cells.shapes import Block, GateBlock, Part, StepJacobian
 
 # Below this many columns it is cheaper to multiply by all four matrices than to combine them.
-FEW_COLUMNS = 8
+FEW_COLUMNS = 32
 
 
 class LSTMLinearization(Linearization):
@@ -58,7 +59,7 @@ class LSTMLinearization(Linearization):
         out = torch.empty_like(tangent) if out is None else out
         new_h, new_c = out[:, : self._hidden], out[:, self._hidden :]
         if tangent.shape[-1] < FEW_COLUMNS:
-            i, f, g, o = torch.matmul(self._recurrent, dh).chunk(4, dim=-2)
+            i, f, g, o = times_columns(self._recurrent, dh).chunk(4, dim=-2)
             by_input, by_forget, by_candidate, by_output = (part[t] for part in self._through)
             torch.mul(by_forget, f, out=new_c)
             new_c.addcmul_(by_input, i).addcmul_(by_candidate, g)
@@ -72,7 +73,7 @@ class LSTMLinearization(Linearization):
     def pull(self, t: int, cotangent: Block) -> Block:
         """Return J_t^T @ cotangent: c collects what came to h through the readout first."""
         to_c = self._to_cell(t, cotangent)
-        old_h = torch.matmul(self._recurrent.mT, self._to_gates(t, cotangent, to_c))
+        old_h = times_columns(self._recurrent.mT, self._to_gates(t, cotangent, to_c))
         return torch.cat([old_h, self._keep[t] * to_c], dim=-2)
 
     def pull_drive(self, t: int, cotangent: Block) -> GateBlock:

@@ -18,7 +18,7 @@ from gradflow.cells.activations import tanh_slope
 from gradflow.cells.base import Cell, affine
 from gradflow.cells.gates import Gate
 from gradflow.cells.protocol import DiagonalSteps, Linearization, Step, StepFactors
-from gradflow.cells.recurrence import StepProduct, add_bias, room_for_run
+from gradflow.cells.recurrence import StepProduct, add_bias, room_for_run, times_columns
 from gradflow.cells.shapes import Block, Drive, GateBlock, Part, State, StepJacobian
 from gradflow.cells.torch_weights import copy_weights, load_torch_cell, torch_options
 from gradflow.errors import UnknownNameError, nearest_name
@@ -135,12 +135,13 @@ class RNNLinearization(Linearization):
 
     def push(self, t: int, tangent: Block, out: Tensor | None = None) -> Block:
         """Return diag(slope_t) (W_hh @ tangent)."""
-        product = torch.matmul(self._recurrent, tangent, out=out)
-        return product.mul_(self._slope[t])
+        if out is None:
+            return times_columns(self._recurrent, tangent).mul_(self._slope[t])
+        return torch.matmul(self._recurrent, tangent, out=out).mul_(self._slope[t])
 
     def pull(self, t: int, cotangent: Block) -> Block:
         """Return W_hh^T (slope_t * cotangent)."""
-        return torch.matmul(self._recurrent.mT, self._slope[t] * cotangent)
+        return times_columns(self._recurrent.mT, self._slope[t] * cotangent)
 
     def pull_drive(self, t: int, cotangent: Block) -> GateBlock:
         """Return slope_t * cotangent; see `Linearization.pull_drive`."""
