@@ -93,6 +93,21 @@ def test_the_direct_path_is_the_product_of_realised_keep_gates(kind: str, norm: 
     assert torch.allclose(norms.keep_max, gates.amax(dim=(0, 2)), rtol=1e-14)
 
 
+def test_the_range_of_the_keep_gate_is_that_of_the_whole_run() -> None:
+    """An input that shuts the gate at step 3 and opens it at step 5 is seen at step 1100."""
+    setup = cases.Setup(hidden_size=2, batch=1, steps=1100)
+    subject = cases.random_subject("lstm", setup)
+    subject.inputs[2:5:2] *= 20 * torch.tensor([[[1.0]], [[-1.0]]])
+    gates = direct_path.keep_gates(subject)
+    norms = measure(subject, at=[1100])
+    assert norms.keep_min is not None
+    assert norms.keep_max is not None
+    assert norms.keep_min.item() == pytest.approx(gates.min().item(), rel=1e-12)
+    assert norms.keep_max.item() == pytest.approx(gates.max().item(), rel=1e-12)
+    assert gates[600:].min() > gates.min()
+    assert gates[600:].max() < gates.max()
+
+
 def test_the_direct_path_carries_nothing_across_blocks() -> None:
     """The forget gates lead from c to c alone: to h, or from h, the direct path is zero."""
     subject = cases.random_subject("lstm")
