@@ -77,7 +77,7 @@ def lyapunov_spectrum(
 
     Random orthonormal tangents are pushed through the step Jacobians and made orthonormal again
     by QR after every step; the exponents are the means of ln |R_ii|. The Jacobians are a cell's
-    closed form in float64, or torch.func's in the function's own dtype.
+    closed form or torch.func's, of a module in float64, of a function in its own dtype.
 
     Args:
         step: a cell, a torch module in the call form of one, or a function of torch code called

@@ -94,8 +94,7 @@ class LyapunovRun:
             before = self._frame.live
             growth.append(self._frame.push(steps, t, None if bounds is None else bounds[t]))
             if not torch.equal(before, self._frame.live):
-                subject = self._subject.closed_form or self._subject.recurrence
-                rank = structural_rank(subject, drive, states, given=steps, last=t)
+                rank = structural_rank(self._subject.measured, drive, states, given=steps, last=t)
                 self._note(before, rank)
         return torch.stack(growth)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -28,12 +28,14 @@ from gradflow.errors import ShapeError
 class Subject:
     """A recurrence, its first state (batch, width) per part and its input (time, batch, ...).
 
-    `closed_form` is a float64 copy of the cell where it gives its own derivative: a small
-    exponent then keeps its digits whatever dtype the trajectory is in.
+    `recurrence` runs; `measured` is differentiated: the same, or its copy in float64, so that a
+    small exponent keeps its digits whatever dtype the trajectory is in. `closed_form` tells whether
+    it gives its own derivative.
     """
 
     recurrence: Recurrence
-    closed_form: CellLike | None
+    measured: Recurrence
+    closed_form: bool
     state: State
     x: Tensor
 
@@ -48,31 +50,35 @@ class Subject:
         return sum(part.shape[-1] for part in self.state)
 
     @property
+    def dtype(self) -> torch.dtype:
+        """The dtype in which the steps are differentiated."""
+        return self.state[0].dtype if self.measured is self.recurrence else torch.float64
+
+    @property
     def resolution(self) -> float:
         """The relative precision of the step Jacobians: half the distance from 1 to the next."""
-        dtype = torch.float64 if self.closed_form is not None else self.state[0].dtype
-        return float(torch.finfo(dtype).eps) / 2
+        return float(torch.finfo(self.dtype).eps) / 2
 
     def chunk_length(self, steps: int) -> int:
         """Return how many steps to take at once."""
-        own = chunk_length(cast(Any, self.recurrence), self.rows, steps)
-        if self.closed_form is not None:
+        own = chunk_length(self.recurrence, self.rows, steps)
+        if self.closed_form:
             return own
         return max(1, min(own, GENERIC_CHUNK_ELEMENTS // (self.rows * self.state_size**2)))
 
     def drive_and_states(self, chunk: Chunk) -> tuple[Tensor, State]:
         """Return the chunk's drive and states in the dtype that they are differentiated in."""
-        if self.closed_form is None:
+        if self.measured is self.recurrence:
             return chunk.drive, chunk.states
-        inputs = self.x[chunk.start : chunk.start + chunk.steps].to(torch.float64)
-        states = tuple(part.to(torch.float64) for part in chunk.states)
-        return self.closed_form.drive(inputs), states
+        inputs = self.x[chunk.start : chunk.start + chunk.steps].to(self.dtype)
+        states = tuple(part.to(self.dtype) for part in chunk.states)
+        return self.measured.drive(inputs), states
 
     def linearize(self, drive: Tensor, states: State, *, columns: int) -> Linearization:
         """Return the step Jacobians, for pushing so many tangents."""
-        if self.closed_form is None:
-            return differentiate(self.recurrence, drive, states, columns=columns)
-        return cast(Linearization, self.closed_form.linearize(drive, states))
+        if self.closed_form and isinstance(self.measured, CellLike):
+            return cast(Linearization, self.measured.linearize(drive, states))
+        return differentiate(self.measured, drive, states, columns=columns)
 
 
 def make_subject(step: CellLike | StepFunctionLike, state: GivenState, x: Tensor | int) -> Subject:
@@ -100,7 +106,9 @@ def make_subject(step: CellLike | StepFunctionLike, state: GivenState, x: Tensor
             raise ShapeError(f"x has the steps on its first axis; got shape {tuple(x.shape)}.")
     with torch.no_grad():
         function.advance(inputs[0], function.start)  # what does not fit fails here, not halfway
-    return Subject(function, None, function.start, inputs)
+    wide = _widened(step, inputs, function.start) if isinstance(step, nn.Module) else None
+    measured = function if wide is None else StepFunction(wide, state, driven=True)
+    return Subject(function, measured, closed_form=False, state=function.start, x=inputs)
 
 
 def _cell_subject(cell: CellLike, state: GivenState, x: Tensor | int) -> Subject:
@@ -111,5 +119,21 @@ def _cell_subject(cell: CellLike, state: GivenState, x: Tensor | int) -> Subject
     first = tuple(part.unsqueeze(0) for part in given)
     with torch.no_grad():
         closed = cell.linearize(cell.drive(inputs[:1]), first) is not None
-    wide = copy.deepcopy(cast(nn.Module, cell)).to(torch.float64) if closed else None
-    return Subject(cell, cast(CellLike | None, wide), given, inputs)
+    wide = _widened(cell, inputs, given) if isinstance(cell, nn.Module) else None
+    measured = wide if isinstance(wide, CellLike) else cell
+    return Subject(cell, measured, closed_form=closed, state=given, x=inputs)
+
+
+def _widened(module: nn.Module, x: Tensor, state: State) -> nn.Module | None:
+    """Return a float64 copy of a module in a narrower dtype, or None where that does not step."""
+    if state[0].dtype == torch.float64:
+        return None
+    try:
+        wide = copy.deepcopy(module).to(torch.float64)
+        parts = tuple(part.to(torch.float64) for part in state)
+        with torch.no_grad():
+            new = wide(x[0].to(torch.float64), parts[0] if len(parts) == 1 else parts)
+    except Exception:  # constants of its own dtype, a device without float64: measured as it is
+        return None
+    first = new if isinstance(new, Tensor) else next(iter(new))
+    return wide if first.dtype == torch.float64 else None

@@ -240,6 +240,8 @@ def test_float32_states_keep_float64_exponents() -> None:
     assert narrow.exponents.dtype == torch.float64
     assert torch.allclose(narrow.exponents, wide.exponents, rtol=0, atol=1e-4)
     assert cell.dtype == torch.float32  # the cell itself is left as it was
+    by_torch = lyapunov_spectrum(cell.to_torch(), state, subject.inputs.float(), warmup=WARMUP)
+    assert torch.allclose(by_torch.exponents, narrow.exponents, rtol=0, atol=1e-5)
 
 
 def test_standard_errors_shrink_with_the_root_of_the_length() -> None:
