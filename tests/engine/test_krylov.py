@@ -1,0 +1,70 @@
+"""Norms by vectors alone: estimates from below with an interval, against the whole matrix."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+import torch
+
+from gradflow.engine import jacobian_norms
+from gradflow.errors import UnknownNameError
+from tests import cases
+from tests.engine.measuring import EVERY_BLOCK, cell_of, measure, silent
+from tests.engine.test_generic import NoFormula
+
+SETUP = cases.Setup(hidden_size=20, batch=2, steps=40)
+AT = [1, 7, 40]
+
+
+@pytest.mark.parametrize(("kind", "block"), EVERY_BLOCK)
+def test_the_estimate_is_the_norm(kind: str, block: str | tuple[str, str]) -> None:
+    """Where it says `converged` the estimate is good to 1e-6, and the norm lies in its interval."""
+    subject = cases.random_subject(kind, SETUP)
+    exact = measure(subject, block=block, at=AT, method="dense").log_norm
+    found = measure(subject, block=block, at=AT, method="krylov")
+    assert found.method == "krylov"
+    assert found.converged is not None
+    assert found.log_norm_upper is not None
+    assert found.converged.all()
+    cases.assert_same_log_norm(found.log_norm, exact, tolerance=1e-6)
+    slack = 1e-12 * exact.abs().clamp_min(1.0)  # the lower bound is proved up to round-off
+    assert (found.log_norm <= exact + slack).all()
+    assert (found.log_norm_upper >= exact - 1e-6).all()
+
+
+def test_vectors_go_as_far_below_float64_as_the_matrix() -> None:
+    """0.1^T at T = 2000, from a matrix that no unit leaves alone."""
+    setup = cases.Setup(hidden_size=16, batch=1)
+    subject = silent(cases.held_gru(0.1, setup, candidate_gain=0.5), 2000)
+    exact = measure(subject, at=[1, 300, 2000], method="dense").log_norm
+    found = measure(subject, at=[1, 300, 2000], method="krylov").log_norm
+    assert exact[-1, 0] < -2000
+    cases.assert_same_log_norm(found, exact, tolerance=1e-6)
+
+
+def test_an_estimate_is_the_same_every_time() -> None:
+    """Its random vectors come from a fixed seed, not from torch's own generator."""
+    subject = cases.random_subject("lstm", SETUP)
+    first = measure(subject, at=AT, method="krylov").log_norm
+    torch.manual_seed(123)
+    assert torch.equal(measure(subject, at=AT, method="krylov").log_norm, first)
+
+
+def test_the_exact_ways_have_no_interval() -> None:
+    """Only an estimate has an upper end; the other methods are exact."""
+    for method in ("auto", "dense", "generic"):
+        norms = measure(cases.random_subject("gru"), method=method)
+        assert norms.log_norm_upper is norms.converged is None
+
+
+def test_what_vectors_cannot_measure_is_refused() -> None:
+    """The Frobenius norm needs every column; a cell without a closed form has no pull."""
+    subject = cases.random_subject("rnn")
+    unchecked = inspect.unwrap(jacobian_norms)
+    cell = cell_of(subject.module)
+    with pytest.raises(UnknownNameError, match="spectral norm alone"):
+        unchecked(cell, subject.inputs, subject.state, norm="frobenius", method="krylov")
+    bare = NoFormula(3, 5, dtype=torch.float64)
+    with pytest.raises(UnknownNameError, match="gives its own derivative"):
+        unchecked(bare, subject.inputs, subject.state, method="krylov")
