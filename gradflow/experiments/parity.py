@@ -135,7 +135,8 @@ def _read_sides(a: object, b: object | None, settings: ParitySettings) -> tuple[
 def _kind_of(side: Side) -> str:
     if isinstance(side, RecordingSide):
         raise SettingError(f"{side.name} is a recording; name the side that is to reproduce it.")
-    return side.kind or find_layout(side).kind
+    side.layout = side.layout or find_layout(side)
+    return side.layout.kind
 
 
 def _link(a: Side, b: Side, weight_map: WeightMap | None) -> Pair:

@@ -50,11 +50,19 @@ class Bench:
 
     def step_of(self, letter: str, common: Weights, x: Tensor, state: State) -> State:
         """Return the state after one step of side "a" or "b" on the given common weights."""
-        side, link = (
-            (self.pair.a, self.pair.link_a) if letter == "a" else (self.pair.b, self.pair.link_b)
-        )
+        side, link = self._of(letter)
         run = side.run(link.fill(common), x[None], state)
         return tuple(part[0] for part in run.states.values())
+
+    def run_again(self, letter: str) -> Run:
+        """Run side "a" or "b" over the whole sequence, without gradients."""
+        side, link = self._of(letter)
+        weights = link.fill(self.common_a if letter == "a" else self.common_b)
+        return side.run(weights, self.problem.xs, self.problem.state)
+
+    def _of(self, letter: str) -> tuple[Side, Link]:
+        pair = self.pair
+        return (pair.a, pair.link_a) if letter == "a" else (pair.b, pair.link_b)
 
 
 def _sided(side: Side, link: Link, common: Weights, problem: Problem) -> Sided:

@@ -118,11 +118,10 @@ def _first_gate(
 
 def biases_of(pair: Pair) -> tuple[str, ...]:
     """Return the biases to compare: torch's two, or "bias" where both sides have one."""
-    found: set[str] = set()
-    for layout in pair.layouts:
-        found |= set(layout.biases) if layout is not None else set()
-    if not found:
+    known = [set(layout.biases) for layout in pair.layouts if layout is not None]
+    if not known or not all(known):  # a side without biases has no gradient by them
         return ()
+    found = set[str]().union(*known)
     if found == {"bias"}:
         return ("bias",)
     return ("bias_ih", "bias_hh")

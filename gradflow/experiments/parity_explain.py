@@ -108,7 +108,7 @@ def habits(bench: Bench, a: Sided, b: Sided, *, explained: bool) -> Iterator[str
     for letter, side, first in (("a", bench.pair.a, a), ("b", bench.pair.b, b)):
         if side.way == "none":
             continue
-        again = (bench.side_a if letter == "a" else bench.side_b)().run
+        again = bench.run_again(letter)
         if any(distance(first.run.states[p], again.states[p]) > 0 for p in again.states):
             yield (
                 f"{side.label} gives two answers to the same input and state: it draws random "

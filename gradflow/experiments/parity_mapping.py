@@ -78,6 +78,7 @@ class Pair:
     """Two sides and the links to both from one set of weights.
 
     `kind` is None where the common weights are not in torch's layout; then no gate is known.
+    `given` are the lines of a weight map, B's place and A's.
     """
 
     a: Side
@@ -85,6 +86,7 @@ class Pair:
     link_a: Link
     link_b: Link
     kind: str | None
+    given: tuple[tuple[str, str], ...] = ()
 
     @property
     def layouts(self) -> tuple[Layout | None, Layout | None]:
@@ -116,7 +118,8 @@ def link_sides(a: Side, b: Side, weight_map: WeightMap | None = None) -> Pair:
     kind = layout_a.kind if layout_a is not None else None
     if full and weight_map is not None:
         mapping = weight_map.between(a.weights, b.weights)
-        return Pair(a, b, link_a, MapLink(link_a, mapping, b.weights), kind)
+        link_b = MapLink(link_a, mapping, b.weights)
+        return Pair(a, b, link_a, link_b, kind, given=weight_map.rows)
     if layout_a is not None and layout_b is not None:
         return Pair(a, b, link_a, LayoutLink(b, layout_b), kind)
     if _alike(a, b):
@@ -126,6 +129,8 @@ def link_sides(a: Side, b: Side, weight_map: WeightMap | None = None) -> Pair:
 
 def mapped_blocks(pair: Pair) -> tuple[MappedBlock, ...]:
     """Return the table of a pair's blocks: gate, what it reads, and the places on both sides."""
+    if pair.given:
+        return tuple(MappedBlock("as given", "", a, b) for b, a in pair.given)
     one, other = pair.layouts
     if pair.kind is None or one is None or other is None:
         return ()

@@ -45,6 +45,14 @@ class WeightMap:
         """True where it says of itself how weights are filled."""
         return self.function is not None or self.entries is not None
 
+    @property
+    def rows(self) -> tuple[tuple[str, str], ...]:
+        """B's places and what goes there, as written."""
+        lists = (
+            (place, [s] if isinstance(s, str) else s) for place, s in (self.entries or {}).items()
+        )
+        return tuple((place, " + ".join(sources)) for place, sources in lists)
+
     def ordered(self, gate_order: str) -> WeightMap:
         """Return the same with another gate order."""
         return replace(self, gate_order=gate_order)

@@ -39,13 +39,14 @@ def shape_guesses(names: Sequence[str], parts: int) -> Iterator[dict[str, Shape]
     """
     heads = [name for name in names if is_head(name)]
     inner = [name for name in names if name not in heads]
-    biases = [name for name in inner if _is_bias(name)]
-    matrices = [name for name in inner if name not in biases]
-    for gates in (4,) if parts == 2 else (3, 1):
-        for from_left in (True, False):
-            for wide in _matrix_shapes(matrices, gates, from_left=from_left):
-                for narrow in _bias_shapes(biases, gates):
-                    yield wide | narrow | _head_shapes(heads, narrow, from_left=from_left)
+    called = [name for name in inner if _is_bias(name)]
+    for biases in (called, []) if called else ([],):  # a matrix may be called B
+        matrices = [name for name in inner if name not in biases]
+        for gates in (4,) if parts == 2 else (3, 1):
+            for from_left in (True, False):
+                for wide in _matrix_shapes(matrices, gates, from_left=from_left):
+                    for narrow in _bias_shapes(biases, gates):
+                        yield wide | narrow | _head_shapes(heads, narrow, from_left=from_left)
 
 
 def is_head(name: str) -> bool:
