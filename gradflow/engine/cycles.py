@@ -1,7 +1,11 @@
-"""When a run repeats itself: constant input, and a state that comes back bit for bit.
+"""When a run repeats itself: constant input, and a state that comes back bit for bit, or rests.
 
 From then on nothing is new: the step Jacobians repeat with the same period (1 at a fixed point;
 a last bit that flips back and forth makes it 2), and powers of their product can leap ahead.
+
+Where many units are mixed, the last bits of a fixed point never come to rest. A state that moved
+by a few units of round-off in many steps, and Jacobians that moved as little, stand for the fixed
+point as well as any of them: the steps that are computed one by one carry the same noise.
 """
 
 from __future__ import annotations
@@ -9,9 +13,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from gradflow.cells.base import Linearization
+from gradflow.cells.shapes import State
 from gradflow.engine.trajectory import Chunk
 
 LONGEST_PERIOD = 8
+# over so many steps a state must stay within so many units of round-off of its last value
+LONG_REST, FEW_UNITS = 256, 4
 
 
 def constant_from(x: Tensor) -> int:
@@ -37,3 +45,40 @@ def period_of(chunk: Chunk) -> int | None:
         same &= (before[-count:] == last).flatten(1).all(dim=1)
     found = torch.nonzero(same)
     return count - int(found[-1]) if len(found) else None
+
+
+def rests(chunk: Chunk, steps: Linearization) -> bool:
+    """Return whether the state moved in its last digits alone, all through a long chunk.
+
+    Args:
+        chunk: the steps, at constant input.
+        steps: their Jacobians: where a slope jumps (a relu at its kink) the state alone would not
+            tell that they differ.
+    """
+    if chunk.steps < LONG_REST:
+        return False
+    unit = torch.finfo(chunk.last[0].dtype).eps
+    for before, last in zip(chunk.states, chunk.last, strict=True):
+        room = FEW_UNITS * unit * last.abs().clamp_min(1.0)
+        if not bool(((before - last).abs() <= room).all()):
+            return False
+    return _same_jacobians(steps, chunk.last, tolerance=4 * FEW_UNITS * unit)
+
+
+def _same_jacobians(steps: Linearization, state: State, *, tolerance: float) -> bool:
+    """Return whether all step Jacobians move one random vector alike, block by block.
+
+    A block that fades, as one that is driven by a fading state does, is seen however small it is
+    beside the others.
+    """
+    widths = [part.shape[-1] for part in state]
+    generator = torch.Generator().manual_seed(0)
+    drawn = torch.randn(sum(widths), generator=generator, dtype=torch.float64).to(state[0])
+    probe = torch.block_diag(*(part.unsqueeze(-1) for part in drawn.split(widths)))
+    probe = probe.expand(len(state[0]), -1, -1)
+    images = torch.stack([steps.push(t, probe) for t in range(steps.steps)])
+    for image in images.split(widths, dim=-2):
+        size = torch.linalg.vector_norm(image[-1], dim=-2, keepdim=True)
+        if not bool(((image - image[-1]).abs() <= tolerance * size).all()):
+            return False
+    return True

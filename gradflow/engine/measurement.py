@@ -10,7 +10,7 @@ from torch import Tensor
 from gradflow.cells.base import CellLike, Linearization
 from gradflow.cells.shapes import State
 from gradflow.engine.blocks import BlockPlace, Norm
-from gradflow.engine.cycles import constant_from, period_of
+from gradflow.engine.cycles import constant_from, period_of, rests
 from gradflow.engine.dense_product import DenseProduct
 from gradflow.engine.generic import GENERIC_CHUNK_ELEMENTS, GenericLinearization
 from gradflow.engine.norm_readers import ExactSpectralReader, FrobeniusReader, NormReader
@@ -43,6 +43,8 @@ class Measurement:
     upper: Tensor | None = None
     converged: Tensor | None = None
 
+    _latest: Linearization
+
     def __init__(
         self,
         cell: CellLike,
@@ -61,6 +63,7 @@ class Measurement:
         self.settled_step: int | None = None
         self.final_state = state
         self._taken = self._same_from = 0
+        self._restless = False
 
     def run(self, x: Tensor, progress: Progress | None) -> None:
         """Measure the whole run, as far as nothing stops it."""
@@ -83,7 +86,12 @@ class Measurement:
         return self._product.log_norms()
 
     def notes(self, steps: int) -> tuple[str, ...]:
-        """Return what one should know of a run of so many steps: why it could not leap."""
+        """Return what one should know of a run of so many steps: how or why not it leapt."""
+        if self._restless:
+            return (
+                f"from step {self.settled_step} on the state moves in its last digits alone; the "
+                f"rest after step {self._taken} was computed with the Jacobian that it has there.",
+            )
         waited = self._asked == "jump" or (self._asked == "auto" and steps >= LONG)
         if not waited or self.settled_step is not None:
             return ()
@@ -96,7 +104,7 @@ class Measurement:
 
     def _take(self, chunk: Chunk) -> None:
         """Hand one chunk's steps on."""
-        steps = self._linearize(chunk.drive, chunk.states)
+        steps = self._latest = self._linearize(chunk.drive, chunk.states)
         if self._product is None:
             self._product = self._choose(steps)
         inside = points_within(self._points, chunk.start, chunk.steps)
@@ -110,13 +118,15 @@ class Measurement:
         if self._taken <= self._same_from:
             return False
         period = period_of(chunk)
-        if period is None or self._taken - period < self._same_from:
+        settled = None if period is None else self._taken - period
+        if period is None and chunk.start >= self._same_from and rests(chunk, self._latest):
+            period, settled, self._restless = 1, chunk.start, True
+        if period is None or settled is None or settled < self._same_from:
             return False
         states = tuple(part[-period:] for part in chunk.states)
         cycle = self._linearize(chunk.drive[-period:], states)
-        rest = self._points[self._points > self._taken] - self._taken
-        self._repeat(cycle, rest)
-        self.settled_step = self._taken - period
+        self._repeat(cycle, self._points[self._points > self._taken] - self._taken)
+        self.settled_step = settled
         self.final_state = tuple(part[(steps - self._taken) % period] for part in states)
         return True
 
