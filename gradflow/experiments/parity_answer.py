@@ -47,13 +47,15 @@ def parity_result(bench: Bench) -> ParityResult:
     if first is not None:
         notes += gradient_reasons(bench, a, b)
     notes += side_notes(pair, a, b)
+    checks = _checks(bench, comparisons, why, odd, dead)
+    failed = [check.name for check in checks if not check.passed]
     return ParityResult(
         a=_compared_side(pair.a),
         b=_compared_side(pair.b),
         kind=pair.kind,
         sizes=_sizes(bench),
         comparisons=tuple(comparisons),
-        verdict=verdict(pair, comparisons, first),
+        verdict=verdict(pair, comparisons, first, failed),
         mapping=mapped_blocks(pair),
         first_difference=first,
         subject=why.subject,
@@ -62,7 +64,7 @@ def parity_result(bench: Bench) -> ParityResult:
         undecided=tuple(variant_name(v, pair.kind or "") for v in why.undecided),
         unreached=tuple(dead),
         notes=tuple(dict.fromkeys(notes)),
-        checks=_checks(bench, comparisons, why, odd, dead),
+        checks=checks,
     )
 
 

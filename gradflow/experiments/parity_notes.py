@@ -19,22 +19,25 @@ from gradflow.records.parity import Comparison, FirstDifference
 SINGLE_PRECISION = (1e-9, 1e-5)  # what float32's rounding makes of a few steps
 
 
-def verdict(pair: Pair, comparisons: Sequence[Comparison], first: FirstDifference | None) -> str:
-    """Return the answer in a sentence or two."""
-    errors = [c.error for c in comparisons if c.error is not None]
-    worst = max(errors, default=math.nan)
+def verdict(
+    pair: Pair,
+    comparisons: Sequence[Comparison],
+    first: FirstDifference | None,
+    failed: Sequence[str],
+) -> str:
+    """Return the answer in a sentence or two; `failed` are the names of checks that failed."""
+    if first is not None:
+        return f"Parity is broken: {_place(pair, first)}"
     one, other = _labels(pair)
-    if first is None:
-        what = (
-            "state and gradient"
-            if any(c.group not in (STATE, GATE) for c in comparisons)
-            else ("state")
-        )
-        return (
-            f"Parity holds: {one} and {other} agree in every {what}. The largest "
-            f"error is {worst:.2g}, the tolerance {_tolerances(comparisons)}."
-        )
-    return f"Parity is broken: {_place(pair, first)}"
+    gradients = any(c.group not in (STATE, GATE) for c in comparisons)
+    worst = max((c.error for c in comparisons if c.error is not None), default=math.nan)
+    agree = (
+        f"{one} and {other} agree in every {'state and gradient' if gradients else 'state'}. The "
+        f"largest error is {worst:.2g}, the tolerance {_tolerances(comparisons)}."
+    )
+    if failed:
+        return f"Parity is not shown, for a check failed ({'; '.join(failed)}). {agree}"
+    return f"Parity holds: {agree}"
 
 
 def _tolerances(comparisons: Sequence[Comparison]) -> str:

@@ -10,6 +10,7 @@ from gradflow.present.parity_figure import parity_figure
 from gradflow.present.parity_words import (
     conditions,
     group_words,
+    headline,
     quantity_words,
     short_name,
     side_words,
@@ -51,7 +52,7 @@ def parity_table(result: ParityResult) -> TextTable:
     ]
     more = tuple(table for table in (_mapping_table(result), _nearest_table(result)) if table)
     return TextTable(
-        title=f"Parity of A, {side_words(result.a)}, and B, {side_words(result.b)}",
+        title=f"{headline(result)}: A is {short_name(result.a)}, B is {short_name(result.b)}",
         columns=(
             Column("compared", numeric=False),
             Column("of", numeric=False),
@@ -62,7 +63,7 @@ def parity_table(result: ParityResult) -> TextTable:
             Column("verdict", numeric=False),
         ),
         sections=tuple(tuple(_cells(comparison) for comparison in group) for group in groups),
-        notes=(result.verdict, *result.notes, f"Compared in float64: {conditions(result)}."),
+        notes=(result.verdict, *result.notes, _conditions(result)),
         shared=1,
         more=more,
     )
@@ -83,6 +84,11 @@ def parity_rows(result: ParityResult) -> list[Row]:
         }
         for comparison in result.comparisons
     ]
+
+
+def _conditions(result: ParityResult) -> str:
+    sides = f"{side_words(result.a, 'A')}, {side_words(result.b, 'B')}"
+    return f"Compared in float64: {conditions(result)}. {sides}."
 
 
 def _cells(comparison: Comparison) -> Cells:

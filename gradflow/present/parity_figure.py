@@ -13,7 +13,13 @@ from gradflow.present.layout import Grid, Words, make_sheet
 from gradflow.present.log_axis import DecadeFormatter, DecadeLocator
 from gradflow.present.numbers import number_text
 from gradflow.present.palette import INK, QUIET
-from gradflow.present.parity_words import conditions, group_words, quantity_words, short_name
+from gradflow.present.parity_words import (
+    conditions,
+    group_words,
+    headline,
+    quantity_words,
+    short_name,
+)
 from gradflow.present.theme import Theme, describe, text_width, theme_context
 from gradflow.records.parity import Comparison, ParityResult
 
@@ -41,8 +47,7 @@ def parity_figure(result: ParityResult, *, style: str = "screen") -> Figure:
             label_room=text_width("0.000000", theme.font) + theme.em,
             height=(1.5 * len(rows) + 1.0) * theme.em,
         )
-        word = "holds" if all(row.passed for row in rows) else "is broken"
-        title = f"Parity {word}: {short_name(result.a)} and {short_name(result.b)}"
+        title = f"{headline(result)}: {short_name(result.a)} and {short_name(result.b)}"
         words = Words(title, caption=_caption(result))
         sheet = make_sheet(theme, grid, words, legend=_legend(rows))
         _draw(sheet.axes[0][0], rows, names, theme)

@@ -38,17 +38,22 @@ def short_name(side: ComparedSide) -> str:
     return side.name.rpartition("/")[2]
 
 
-def side_words(side: ComparedSide) -> str:
-    """Return a side's name, with what it is where the name does not say that.
+def headline(result: ParityResult) -> str:
+    """Return the answer in a few words."""
+    if result.passed:
+        return "Parity holds"
+    agree = all(comparison.passed for comparison in result.comparisons)
+    return "Parity is not shown" if agree else "Parity is broken"
 
-    >>> side_words(ComparedSide("torch.GRUCell", "torch.nn.GRUCell", "autograd"))
-    'torch.GRUCell'
+
+def side_words(side: ComparedSide, letter: str) -> str:
+    """Return what a side is and how its gradient was found.
+
+    >>> side_words(ComparedSide("my.py:step", "a function", "autograd"), "B")
+    'B is a function (gradient by autograd)'
     """
-    name = short_name(side)
-    plain = side.what.removeprefix("torch.nn.").partition(",")[0]
-    if name.startswith(("torch.", "numpy.")) or plain in name:
-        return name
-    return f"{name} ({side.what})"
+    ways = {"none": "no gradient", "by hand": "gradient by hand"}
+    return f"{letter} is {side.what} ({ways.get(side.gradient, f'gradient by {side.gradient}')})"
 
 
 def conditions(result: ParityResult) -> str:
