@@ -6,14 +6,16 @@ import torch
 from torch import Tensor
 
 from gradflow.cells.base import CellLike, Linearization
-from gradflow.cells.protocol import Recurrence, StepFactors
-from gradflow.cells.shapes import Block, State, StepJacobian
+from gradflow.cells.protocol import Recurrence
+from gradflow.cells.shapes import State
 from gradflow.engine.autograd_check import rows_by_copies
+from gradflow.engine.blocks import locate_block
+from gradflow.engine.stored_jacobians import StoredJacobians
 
 GENERIC_CHUNK_ELEMENTS = 2**22  # 32 MB of float64 step Jacobians at once
 
 
-class GenericLinearization(Linearization):
+class GenericLinearization(StoredJacobians):
     """Stored step Jacobians, (time, batch, state, state), from `torch.func.jacrev` under `vmap`.
 
     Where the cell cannot be vmapped (it branches on values, or writes in place) each step is
@@ -21,26 +23,11 @@ class GenericLinearization(Linearization):
     """
 
     def __init__(self, cell: CellLike, drive: Tensor, states: State) -> None:
-        self._jacobians = step_jacobians(cell, drive, states)
-        self.steps = self._jacobians.shape[0]
-        self.keep = realised_keep_gate(cell, drive, states)
-
-    def push(self, t: int, tangent: Block, out: Tensor | None = None) -> Block:
-        """Return J_t @ tangent."""
-        return torch.matmul(self._jacobians[t], tangent, out=out)
-
-    def pull(self, t: int, cotangent: Block) -> Block:
-        """Return J_t^T @ cotangent."""
-        return torch.matmul(self._jacobians[t].mT, cotangent)
-
-    def factors(self, first: int, last: int) -> StepFactors:
-        """Return the stored matrices; see `StepFactors`."""
-        matrix = self._jacobians[first:last]
-        return StepFactors(matrix=matrix, read=slice(0, matrix.shape[-1]))
-
-    def dense(self, t: int) -> StepJacobian:
-        """Return J_t."""
-        return self._jacobians[t]
+        super().__init__(
+            step_jacobians(cell, drive, states),
+            keep=realised_keep_gate(cell, drive, states),
+            kept=locate_block((cell.kept_part, cell.kept_part), cell.parts, states).rows,
+        )
 
 
 def linearize(cell: CellLike, drive: Tensor, states: State) -> Linearization:

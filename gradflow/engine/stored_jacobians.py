@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from gradflow.cells.protocol import Linearization
+from gradflow.cells.protocol import Linearization, StepFactors
 from gradflow.cells.shapes import Block, StepJacobian
 
 # A diagonal entry nearer than this to its keep gate, in units of the gate's rounding, is the gate.
@@ -34,6 +34,11 @@ class StoredJacobians(Linearization):
     def pull(self, t: int, cotangent: Block) -> Block:
         """Return J_t^T @ cotangent."""
         return torch.matmul(self._jacobians[t].mT, cotangent)
+
+    def factors(self, first: int, last: int) -> StepFactors:
+        """Return the stored matrices; see `StepFactors`."""
+        matrix = self._jacobians[first:last]
+        return StepFactors(matrix=matrix, read=slice(0, matrix.shape[-1]))
 
     def dense(self, t: int) -> StepJacobian:
         """Return J_t."""
