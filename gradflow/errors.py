@@ -9,6 +9,9 @@
     |   |-- SettingError              an impossible value, or a TOML file that cannot be read
     |   |-- CellLoadError             a user's cell: missing file, missing name, a wrong return
     |   |   `-- CellCallError         a user's cell: a call of it that fails or answers wrongly
+    |   |-- CheckpointError           a file of weights: unreadable, or without a recurrent layer
+    |   |   |-- UnsafeCheckpointError   to read it would run code that is pickled in it
+    |   |   `-- QuantisedError          its recurrent weights are stored as whole numbers
     |   |-- SeriesError               a file of input data that cannot be read as a series
     |   |-- DivergenceError           a state that left the finite numbers while it was measured
     |   |-- RunFolderError            an output folder that cannot or must not be written, or read
@@ -65,6 +68,18 @@ class CellCallError(CellLoadError, RuntimeError):
     It is a RuntimeError too, so that whoever tries another way where a module cannot be traced
     need not know whose module it is.
     """
+
+
+class CheckpointError(RequestError, ValueError):
+    """A file of weights that cannot be read, or that holds no recurrent layer."""
+
+
+class UnsafeCheckpointError(CheckpointError):
+    """A file of weights that would run code of its own if it were read; it was not."""
+
+
+class QuantisedError(CheckpointError):
+    """Recurrent weights that are stored as whole numbers."""
 
 
 class SeriesError(RequestError, ValueError):
