@@ -68,7 +68,8 @@ def parity(
     Raises:
         GradflowError: as in `run_parity`.
 
-    >>> parity(torch.nn.GRUCell(3, 4), "numpy.gru").passed
+    >>> from torch import nn
+    >>> parity(nn.GRUCell(3, 4), "numpy.gru").passed
     True
     """
     named = {"a": side_name(a), "b": None if b is None else side_name(b)}

@@ -145,3 +145,19 @@ def test_a_wrong_request_exits_with_two_and_writes_nothing(
     assert answer.out == ""
     assert "Traceback" not in answer.err
     assert not (tmp_path / "runs").exists()
+
+
+def test_the_pages_commands_do_what_it_says(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    """The first holds; the last compares two right cells and shows nothing."""
+    root = Path(__file__).parents[2]
+    page = (root / "docs" / "parity.md").read_text(encoding="utf-8")
+    commands = [line.split()[1:] for line in page.splitlines() if line.startswith("    gradflow ")]
+    assert len(commands) == 2
+    monkeypatch.chdir(root)
+    codes = [
+        in_process(capsys, *command, "--out", str(tmp_path / str(number))).code
+        for number, command in enumerate(commands)
+    ]
+    assert codes == [0, 1]
