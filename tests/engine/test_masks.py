@@ -130,7 +130,8 @@ def test_what_does_not_fit_is_told(call, error: type[Exception], words: str) -> 
 
 
 def test_an_average_that_does_not_exist_is_told() -> None:
-    """There are two. (Without the tests' own type checks, which would speak first.)"""
+    """There are two."""
+    # without the tests' own type checks, which would speak first
     loss = inspect.unwrap(masked_loss)
     numbers = torch.zeros(2, 1)
     with pytest.raises(UnknownNameError, match="Known: sample, step"):
