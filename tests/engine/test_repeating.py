@@ -42,7 +42,8 @@ def _both_ways(subject: Subject, *, block: object = "joint", norm: str = "spectr
     assert steps.settled_step is None
     cases.assert_same_log_norm(leaps.log_norm, steps.log_norm, tolerance=1e-11)
     for one, other in zip(leaps.final_state, steps.final_state, strict=True):
-        assert torch.equal(one, other)
+        # a state at rest is told to its last digits, one that came back exactly
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-15)
     if leaps.direct_log_norm is not None:
         cases.assert_same_log_norm(leaps.direct_log_norm, steps.direct_log_norm, tolerance=1e-11)
         assert steps.keep_min is not None
@@ -165,3 +166,54 @@ def test_a_run_that_is_stopped_keeps_what_it_measured() -> None:
     assert partial.direct_log_norm is not None
     assert whole.direct_log_norm is not None
     assert torch.equal(partial.direct_log_norm, whole.direct_log_norm[:1024])
+
+
+def test_a_state_at_rest_leaps_where_its_last_digits_never_stop() -> None:
+    """A tanh RNN of 64 units never comes back bit for bit; its Jacobian is at rest all the same."""
+    setup = cases.Setup(hidden_size=64, batch=1)
+    subject = silent(cases.random_subject("rnn", setup, weight_scale=0.8), 20_000)
+    at = [1, 10, 600, 2000, 20_000]
+    leaps = measure(subject, at=at)
+    assert leaps.method == "jump"
+    assert leaps.settled_step is not None
+    assert "last digits" in leaps.notes[0]
+    steps = measure(subject, at=at, method="dense")
+    cases.assert_same_log_norm(leaps.log_norm, steps.log_norm, tolerance=1e-11)
+
+
+def test_a_block_that_fades_is_not_at_rest() -> None:
+    """h reaches h through tanh(c) alone: as c fades the block fades faster than any power.
+
+    The other blocks are at rest long before, and hide it: dh_T/dh_0 = prod of tanh(c_t) o' U_o.
+    """
+    subject = cases.held_lstm(0.9, cases.Setup(hidden_size=4, batch=1))
+    size = subject.hidden_size
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        drawn = torch.randn(size, size, generator=generator, dtype=torch.float64)
+        subject.module.weight_hh[3 * size :].copy_(drawn)
+    at = [10, 600, 1500, 3000]
+    leaps = measure(silent(subject, 3000), block=("h", "h"), at=at)
+    steps = measure(silent(subject, 3000), block=("h", "h"), at=at, method="dense")
+    assert leaps.settled_step is None
+    assert column(leaps)[-1] < -400_000
+    cases.assert_same_log_norm(leaps.log_norm, steps.log_norm)
+
+
+def test_a_million_steps_are_a_leap() -> None:
+    """T = 10^6 at log-spaced points, with the norm that the closed form of the zero state gives."""
+    subject = cases.held_lstm(0.9, cases.Setup(batch=1, start="zero"), candidate_gain=1.0)
+    at = [1, 1000, 100_000, 1_000_000]
+    norms = measure(silent(subject, 1_000_000), at=at)
+    matrix = closed_forms.lstm_live_matrix(
+        cases.candidate_recurrent(subject), forget=0.9, write=0.1, output=0.5
+    )
+    expected = [
+        closed_forms.live_log_norm(
+            matrix, step - 1, left=0.9 * np.eye(len(matrix)), norm="spectral"
+        )
+        for step in at
+    ]
+    assert norms.method == "jump"
+    # round-off of the matrix itself, 1e-16, counts once for every step
+    cases.assert_same_log_norm(column(norms), np.array(expected), tolerance=1e-10)
