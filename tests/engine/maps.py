@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -51,3 +52,19 @@ def random_hidden(rows: int, size: int, *, seed: int = 1) -> Tensor:
     """Return hidden states in (-1, 1), (rows, size)."""
     generator = torch.Generator().manual_seed(seed)
     return torch.tanh(torch.randn(rows, size, generator=generator, dtype=torch.float64))
+
+
+def mean_field_exponent(gain: float) -> float:
+    """Return lambda_1 of x' = W tanh(x) with entries N(0, gain^2 / N) as N grows without bound.
+
+    Each unit is then a sum of many independent terms: normal, of variance v = gain^2 <tanh^2 x>;
+    the square of a small change is multiplied by gain^2 <sech^4 x> a step, by the same argument.
+    Averages are sums over a fine grid, which converge faster than any power of its step.
+    """
+    z = np.linspace(-12, 12, 4001)
+    weight = np.exp(-(z**2) / 2)
+    weight /= weight.sum()
+    variance = gain**2
+    for _ in range(1000):
+        variance = gain**2 * float(weight @ np.tanh(math.sqrt(variance) * z) ** 2)
+    return math.log(gain**2 * float(weight @ np.cosh(math.sqrt(variance) * z) ** -4)) / 2

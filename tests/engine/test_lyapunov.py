@@ -12,7 +12,14 @@ from torch import Tensor
 from gradflow.cells import LSTM, RNN, stack_cells
 from gradflow.engine import LyapunovSpectrum, lyapunov_spectrum
 from tests import cases
-from tests.engine.maps import henon, logistic, multiply, random_hidden, random_networks
+from tests.engine.maps import (
+    henon,
+    logistic,
+    mean_field_exponent,
+    multiply,
+    random_hidden,
+    random_networks,
+)
 from tests.engine.measuring import cell_of
 from tests.reference import autograd_jacobian, closed_forms
 from tests.reference.subject import Subject
@@ -179,6 +186,15 @@ def test_a_chaotic_network_has_the_known_leading_exponent(
     spectrum = lyapunov_spectrum(ensemble, start, 700, count=1, warmup=200)
     assert spectrum.exponents.item() == pytest.approx(expected, abs=0.005)
     assert spectrum.standard_errors.item() < 0.0025
+
+
+def test_large_networks_tend_to_the_mean_field() -> None:
+    """g = 3: 0.3102493 as N grows; two networks of 1024 units are within 0.005, from below."""
+    limit = mean_field_exponent(3.0)
+    assert limit == pytest.approx(0.3102493, abs=1e-7)
+    ensemble = stack_cells(random_networks(1024, 3.0, 2))
+    found = lyapunov_spectrum(ensemble, (random_hidden(2, 1024),), 500, count=1, warmup=150)
+    assert limit - 0.005 < found.exponents.item() < limit
 
 
 def test_a_quiet_network_has_the_log_of_its_spectral_radius() -> None:
