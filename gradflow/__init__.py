@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # what a type checker and an editor see
     from gradflow.engine import lyapunov_spectrum as lyapunov_spectrum
     from gradflow.engine import path_norms as path_norms
     from gradflow.experiments.decay import run_decay as run_decay
+    from gradflow.experiments.inits import run_inits as run_inits
     from gradflow.experiments.params import run_params as run_params
     from gradflow.experiments.parity import parity as parity
     from gradflow.experiments.parity import run_parity as run_parity
@@ -31,6 +32,7 @@ if TYPE_CHECKING:  # what a type checker and an editor see
     from gradflow.experiments.step import work_lstm as work_lstm
     from gradflow.present import plot as plot
     from gradflow.settings import DecaySettings as DecaySettings
+    from gradflow.settings import InitsSettings as InitsSettings
     from gradflow.settings import ParamsSettings as ParamsSettings
     from gradflow.settings import ParitySettings as ParitySettings
     from gradflow.settings import SaturateSettings as SaturateSettings
@@ -47,6 +49,7 @@ _ROOMS = (
 # Where each name of the library lives.
 _NAMES = {
     "DecaySettings": "gradflow.settings",
+    "InitsSettings": "gradflow.settings",
     "ParamsSettings": "gradflow.settings",
     "ParitySettings": "gradflow.settings",
     "SaturateSettings": "gradflow.settings",
@@ -61,6 +64,7 @@ _NAMES = {
     "path_norms": "gradflow.engine",
     "register_cell": "gradflow.cells",
     "run_decay": "gradflow.experiments.decay",
+    "run_inits": "gradflow.experiments.inits",
     "run_params": "gradflow.experiments.params",
     "run_parity": "gradflow.experiments.parity",
     "run_saturate": "gradflow.experiments.saturate",

@@ -20,6 +20,7 @@ from gradflow.errors import SettingError, UnknownNameError, nearest_name
 from gradflow.settings import (
     DecaySettings,
     DoctorSettings,
+    InitsSettings,
     ParamsSettings,
     ParitySettings,
     SaturateSettings,
@@ -32,6 +33,7 @@ __all__ = [
     "COMMAND_SETTINGS",
     "DecaySettings",
     "DoctorSettings",
+    "InitsSettings",
     "ParamsSettings",
     "ParitySettings",
     "SaturateSettings",
@@ -54,6 +56,7 @@ COMMAND_SETTINGS: dict[str, type[Settings]] = {
     "parity": ParitySettings,
     "step": StepSettings,
     "params": ParamsSettings,
+    "inits": InitsSettings,
     "doctor": DoctorSettings,
 }
 # What every command takes beside its settings; these never change what is measured.

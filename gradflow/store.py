@@ -22,6 +22,7 @@ from gradflow.documents import Json, Row, csv_text, json_text
 from gradflow.errors import RunFolderError, nearest_name
 from gradflow.records import (
     DecayResult,
+    InitsResult,
     ParamsResult,
     ParityResult,
     Result,
@@ -37,6 +38,7 @@ _READERS: dict[str, Callable[[Mapping[str, Any]], Result]] = {
     "spectrum": SpectrumResult.from_json,
     "saturate": SaturateResult.from_json,
     "parity": ParityResult.from_json,
+    "inits": InitsResult.from_json,
     "step": StepResult.from_json,
     "params": ParamsResult.from_json,
 }

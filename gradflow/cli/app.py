@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from gradflow import __version__
-from gradflow.cli import decay, doctor, params, parity, saturate, spectrum, step
+from gradflow.cli import decay, doctor, inits, params, parity, saturate, spectrum, step
 
 MEASURE, CHECK, LEARN, RESULTS = "Measure", "Check", "Learn", "Results"
 
@@ -27,6 +27,7 @@ app.command("saturate", rich_help_panel=CHECK)(saturate.saturate)
 app.command("parity", rich_help_panel=CHECK)(parity.parity)
 app.command("step", rich_help_panel=LEARN)(step.step)
 app.command("params", rich_help_panel=LEARN)(params.params)
+app.command("inits", rich_help_panel=LEARN)(inits.inits)
 app.command("doctor", rich_help_panel=RESULTS)(doctor.doctor)
 
 

@@ -11,7 +11,7 @@ import torch
 from gradflow.cells import CellLike, Gate, State, hold_
 from gradflow.cells.base import Cell
 from gradflow.checkpoints.user_cells import load_cell
-from gradflow.config import DecaySettings
+from gradflow.config import DecaySettings, InitsSettings
 from gradflow.errors import DtypeError, GateValueError, UnknownNameError, nearest_name
 
 
@@ -60,7 +60,7 @@ def keep_gate(cell: CellLike) -> Gate | None:
     return next((gate for gate in cell.gates if gate.role == "keep"), None)
 
 
-def start_state(cell: CellLike, settings: DecaySettings) -> State:
+def start_state(cell: CellLike, settings: DecaySettings | InitsSettings) -> State:
     """Return the state before the first step: zeros, or drawn from the seed.
 
     A hidden state h is drawn as tanh of a standard normal (it lies in (-1, 1), as a gated h

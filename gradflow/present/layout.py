@@ -42,6 +42,7 @@ class Grid:
     label_room: float = 0.0
     tick_room: float = 6.5  # em, left of the first column
     height: float | None = None  # inches, of one panel
+    between: float = _BETWEEN  # em, between rows; more where every row names its x axis
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ def make_sheet(
     bottom = len(texts[2][0]) * texts[2][1] + theme.em * 0.8
     below_title = top + (legend_height if legend else 0.3 * theme.em)
     panel = grid.height or theme.panel_height
-    between = (_TITLE_ROOM + (grid.rows - 1) * _BETWEEN + _AXIS_ROOM) * theme.em
+    between = (_TITLE_ROOM + (grid.rows - 1) * grid.between + _AXIS_ROOM) * theme.em
     height = below_title + grid.rows * panel + between + bottom
     figure = Figure(figsize=(width, height), dpi=theme.dpi)
     _write_bands(figure, theme, texts, bottom=bottom)
@@ -148,7 +149,7 @@ def _place_panels(
     each = (width - left - grid.columns * gap) / grid.columns
     rows = []
     for row in range(grid.rows):
-        above = (_TITLE_ROOM + row * _BETWEEN) * theme.em
+        above = (_TITLE_ROOM + row * grid.between) * theme.em
         foot = height - below_title - above - (row + 1) * panel
         boxes = [
             (left + column * (each + gap), foot, each, panel) for column in range(grid.columns)

@@ -13,6 +13,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from gradflow.present.decay import decay_outputs
+from gradflow.present.inits import inits_outputs
 from gradflow.present.outputs import Outputs
 from gradflow.present.params import params_outputs
 from gradflow.present.parity import parity_outputs
@@ -29,6 +30,7 @@ PRESENTERS: dict[str, Callable[[Any], Outputs]] = {
     "spectrum": spectrum_outputs,
     "step": step_outputs,
     "params": params_outputs,
+    "inits": inits_outputs,
 }
 """Command to the function that makes its outputs; each command adds its own."""
 

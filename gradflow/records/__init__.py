@@ -2,6 +2,8 @@
 
 from gradflow.records.base import Check, Json, Result
 from gradflow.records.decay import AutogradCheck, DecayCurve, DecayResult
+from gradflow.records.distributions import Distribution, PerSeed
+from gradflow.records.inits import GateFlow, InitFlow, InitsResult
 from gradflow.records.params import (
     Architecture,
     ParameterCount,
@@ -29,14 +31,19 @@ __all__ = [
     "Comparison",
     "DecayCurve",
     "DecayResult",
+    "Distribution",
     "Equation",
     "FirstDifference",
     "FirstNonfinite",
+    "GateFlow",
+    "InitFlow",
+    "InitsResult",
     "Json",
     "MappedBlock",
     "ParameterCount",
     "ParamsResult",
     "ParityResult",
+    "PerSeed",
     "Result",
     "SaturateResult",
     "SaturateRow",

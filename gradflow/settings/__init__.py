@@ -3,6 +3,7 @@
 from gradflow.settings.base import Settings
 from gradflow.settings.decay import DecaySettings
 from gradflow.settings.doctor import DoctorSettings
+from gradflow.settings.inits import InitsSettings
 from gradflow.settings.params import ParamsSettings
 from gradflow.settings.parity import ParitySettings
 from gradflow.settings.saturate import SaturateSettings
@@ -12,6 +13,7 @@ from gradflow.settings.step import StepSettings
 __all__ = [
     "DecaySettings",
     "DoctorSettings",
+    "InitsSettings",
     "ParamsSettings",
     "ParitySettings",
     "SaturateSettings",
