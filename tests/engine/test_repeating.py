@@ -101,6 +101,22 @@ def _round_norm(period: int, steps: int) -> float:
     )
 
 
+@pytest.mark.parametrize(("period", "gain"), [(2, 2.0), (3, 1.5), (4, 2.0)])
+def test_the_phases_of_a_cycle_are_told_apart(period: int, gain: float) -> None:
+    """A tanh RNN that turns has another slope at each phase: their order matters, and is kept."""
+    setup = cases.Setup(hidden_size=3, batch=1)
+    subject = cases.gain_rnn(1.0, setup)
+    angle = 2 * math.pi / period
+    turn = [[math.cos(angle), -math.sin(angle), 0.0], [math.sin(angle), math.cos(angle), 0.0]]
+    with torch.no_grad():
+        subject.module.weight_hh.copy_(gain * torch.tensor([*turn, [0.5, -0.3, 0.2]]).double())
+        subject.module.bias_ih.copy_(torch.tensor([0.1, 0.2, 0.3]))
+    start = torch.tensor([[0.9, 0.1, 0.2]], dtype=torch.float64)
+    turning = silent(Subject(subject.module, subject.inputs, (start,)), 3000)
+    _both_ways(turning)
+    assert measure(turning, at=[3000]).settled_step == 512 - period
+
+
 def test_a_longer_cycle_is_taken_step_by_step() -> None:
     """A period of 11 is not looked for; the norms are right all the same, and it is said."""
     subject = silent(_circling(11), 3000)
