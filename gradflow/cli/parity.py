@@ -60,7 +60,7 @@ def parity(
         Text,
         setting(
             "random for both, own for each side's, or a file for both.",
-            default="own where a side is a file, else random",
+            default="a file's where a side is one, else random",
             panel=_WEIGHTS,
             names=("random", "own"),
         ),

@@ -13,7 +13,7 @@ from gradflow.experiments.parity_checks import (
     steady_check,
 )
 from gradflow.experiments.parity_compare import GATE, STATE, compare_gradients, compare_runs
-from gradflow.experiments.parity_explain import Explanation, Fits, explain, habits
+from gradflow.experiments.parity_explain import Explanation, Fits, explain, habits, turned_recording
 from gradflow.experiments.parity_mapping import mapped_blocks
 from gradflow.experiments.parity_notes import (
     dead_weights,
@@ -43,10 +43,11 @@ def parity_result(bench: Bench) -> ParityResult:
     first = first_difference(bench, a, b, comparisons)
     notes = [*odd, *pair.a.faults, *pair.b.faults, *not_numbers(pair, a, b)]
     if not forward:
-        notes += reasons(bench, why, comparisons)
+        turned = list(turned_recording(bench, a, b))
+        notes += turned or reasons(bench, why, comparisons)
     if first is not None:
         notes += gradient_reasons(bench, a, b)
-    notes += side_notes(pair, a, b)
+    notes += side_notes(bench, a, b)
     checks = _checks(bench, comparisons, why, odd, dead)
     failed = [check.name for check in checks if not check.passed]
     return ParityResult(

@@ -56,9 +56,13 @@ class Bench:
 
     def run_again(self, letter: str) -> Run:
         """Run side "a" or "b" over the whole sequence, without gradients."""
+        return self.run_on(letter, self.problem.xs, self.problem.state)
+
+    def run_on(self, letter: str, xs: Tensor, state: State) -> Run:
+        """Run side "a" or "b" on another input, without gradients."""
         side, link = self._of(letter)
         weights = link.fill(self.common_a if letter == "a" else self.common_b)
-        return side.run(weights, self.problem.xs, self.problem.state)
+        return side.run(weights, xs, state)
 
     def _of(self, letter: str) -> tuple[Side, Link]:
         pair = self.pair
@@ -68,7 +72,7 @@ class Bench:
 def _sided(side: Side, link: Link, common: Weights, problem: Problem) -> Sided:
     weights = link.fill(common)
     run = side.run(weights, problem.xs, problem.state)
-    if side.way == "none":
+    if side.why_no_gradient(problem) is not None:
         return Sided(run)
     found = side.gradients(weights, problem)
     return Sided(run, found.xs, found.state, link.pull(found.weights), found.unreached)

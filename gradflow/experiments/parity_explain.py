@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
+import torch
 
 from gradflow.checkpoints.sides import Run, Weights
 from gradflow.errors import GradflowError
@@ -130,3 +131,19 @@ def _rows_see_each_other(bench: Bench, letter: str, whole: Sided) -> bool:
         return False
     together = [part[0, :1] for part in whole.run.states.values()]
     return any(distance(one, other) > MIXED for one, other in zip(alone, together, strict=True))
+
+
+def turned_recording(bench: Bench, a: Sided, b: Sided) -> Iterator[str]:
+    """Yield that a recording has its first two axes exchanged, where that explains it."""
+    pair = bench.pair
+    for letter, recording, sided in (("b", pair.a, a), ("a", pair.b, b)):
+        if recording.way != "none" or any(torch.any(part) for part in bench.problem.state):
+            continue
+        xs, ys = (t.transpose(0, 1) for t in (bench.problem.xs, sided.run.states["h"]))
+        state = tuple(xs.new_zeros(xs.shape[1], part.shape[1]) for part in bench.problem.state)
+        found = bench.run_on(letter, xs, state).states["h"]
+        if distance(found, ys) <= bench.tolerance:
+            yield (
+                f"{recording.label} has its axes in the order (batch, time, width): turned to "
+                f"(time, batch, width) it is reproduced to {distance(found, ys):.1g}."
+            )

@@ -27,6 +27,8 @@ from gradflow.experiments.parity_variants import (
 
 # Rounding of two codes for the same cell over a few steps; a wrong cell is 1e-3 away.
 SAME = 1e-9
+# Weights of a cell above which switches are tried one at a time: a step then takes milliseconds.
+LARGE = 100_000
 MOST_SWITCHES = {"lstm": 3, "gru": 4, "rnn": 4}
 
 
@@ -70,7 +72,10 @@ def identify(trial: Trial) -> list[Variant]:
     """
     if trial.error({}) <= SAME:
         return [{}]
-    for count in range(1, MOST_SWITCHES[trial.numbers.kind] + 1):
+    most = MOST_SWITCHES[trial.numbers.kind]
+    if trial.numbers.w.size + trial.numbers.u.size > LARGE:
+        most = 1
+    for count in range(1, most + 1):
         open_choices = choices(trial.numbers) if count < 3 else usual_choices(trial.numbers)
         tried: Iterable[Variant] = combinations(open_choices, count)
         if count == 1:

@@ -205,8 +205,9 @@ def stray_weights(pair: Pair) -> Iterator[str]:
         yield from (f"{letter}: {name}" for name in getattr(side, "strays", ()) if name in known)
 
 
-def side_notes(pair: Pair, a: Sided, b: Sided) -> Iterator[str]:
+def side_notes(bench: Bench, a: Sided, b: Sided) -> Iterator[str]:
     """Yield what was noticed of the sides, whether or not parity holds."""
+    pair, problem = bench.pair, bench.problem
     for side, sided, layout in (
         (pair.a, a, pair.layouts[0]),
         (pair.b, b, pair.layouts[1]),
@@ -216,8 +217,10 @@ def side_notes(pair: Pair, a: Sided, b: Sided) -> Iterator[str]:
             yield from _spare_weights(side, sided.unreached, layout.tensors)
         if isinstance(side, RecordingSide):
             yield f"{side.label} is a recording: its h was compared, and there is no gradient."
+        elif (why := side.why_no_gradient(problem)) is not None:
+            yield f"States were compared, gradients were not: in {side.label} {why}."
     ways = {side.way for side in (pair.a, pair.b)}
-    if "finite differences" in ways:
+    if "finite differences" in ways and a.by_input is not None and b.by_input is not None:
         yield (
             "A function of NumPy arrays has no autograd; its gradient was taken by finite "
             "differences, so gradients are held to 1e-07."
@@ -233,7 +236,7 @@ def _spare_weights(side: Side, unreached: Sequence[str], used: Sequence[str]) ->
             f"{', '.join(idle)} of {side.label} belongs to no gate and gets no gradient: the new "
             "state does not depend on it."
         )
-    if active and side.way != "none":
+    if active:
         yield (
             f"{', '.join(active)} of {side.label} belongs to no gate of torch's cell, and takes "
             "part; it was left at its own value."

@@ -14,8 +14,9 @@ from gradflow.checkpoints.sides.file_side import (
     holds_state,
     torch_weights,
 )
+from gradflow.checkpoints.sides.function_side import FunctionSide
 from gradflow.checkpoints.sides.tensor_files import read_tensors
-from gradflow.errors import CellLoadError, ShapeError
+from gradflow.errors import CellLoadError, SettingError, ShapeError
 from gradflow.experiments.parity_bench import Bench
 from gradflow.experiments.parity_mapping import LayoutLink, Link, Pair
 from gradflow.experiments.parity_problem import draw_like, draw_problem, draw_weights
@@ -75,10 +76,17 @@ def _given_data(
 
 def _common_weights(pair: Pair, settings: ParitySettings) -> tuple[Weights, Weights]:
     """Return the weights of both sides in common coordinates."""
-    if uses_own_weights(pair, settings):
+    if _keeps_own_weights(pair, settings):
         return _own(pair.a, pair.link_a), _own(pair.b, pair.link_b)
-    if settings.weights not in ("auto", "random"):
-        common: Weights = _weights_of_file(settings.weights)
+    files = [
+        (side, link)
+        for side, link in ((pair.a, pair.link_a), (pair.b, pair.link_b))
+        if side.is_file
+    ]
+    if settings.weights == "auto" and files:
+        common = _own(*files[0])
+    elif settings.weights not in ("auto", "random"):
+        common = _weights_of_file(settings.weights)
     elif pair.kind is None:
         common = draw_like(pair.a.weights, settings)
     else:
@@ -86,16 +94,27 @@ def _common_weights(pair: Pair, settings: ParitySettings) -> tuple[Weights, Weig
     for side, layout in zip((pair.a, pair.b), pair.layouts, strict=True):
         if layout is not None and not layout.biases and pair.kind is not None:
             common = {n: torch.zeros_like(t) if "bias" in n else t for n, t in common.items()}
-            side.note(f"{side.name} has no bias, so all biases are 0 here.")
+            side.note(f"{side.label} has no bias, so all biases are 0 here.")
     return common, common
 
 
-def uses_own_weights(pair: Pair, settings: ParitySettings) -> bool:
-    """Return whether each side keeps its own weights."""
-    files = [side for side in (pair.a, pair.b) if side.is_file]
+def _keeps_own_weights(pair: Pair, settings: ParitySettings) -> bool:
+    """Return whether each side keeps its own weights.
+
+    With "auto" two files do, and a network beside a recording; one file's weights go into both.
+    """
+    sides = (pair.a, pair.b)
+    recorded = any(isinstance(side, RecordingSide) for side in sides)
+    own = settings.weights == "own"
     if settings.weights == "auto":
-        return bool(files)
-    return settings.weights == "own"
+        own = recorded or all(side.is_file for side in sides)
+    bare = [side.name for side in sides if isinstance(side, FunctionSide)]
+    if own and bare:
+        raise SettingError(
+            f"{bare[0]} is a step function and has no weights of its own to keep. Give them by "
+            "--weights FILE, or compare on random ones."
+        )
+    return own
 
 
 def _own(side: Side, link: Link) -> Weights:

@@ -68,7 +68,14 @@ def conditions(result: ParityResult) -> str:
     recorded = "recording" in result.a.what + result.b.what
     if recorded or config.get("data"):
         words += ", inputs as given"
-    if weights in ("auto", "random") and "weights by" not in result.a.what + result.b.what:
+    files = sum("weights by" in side.what for side in (result.a, result.b))
+    if weights == "own" or (weights == "auto" and (files == 2 or recorded)):
+        words += ", each side's own weights"
+    elif files and weights == "auto":
+        words += ", the file's weights in both"
+    elif weights not in ("auto", "random"):
+        words += ", weights as given"
+    else:
         biases = "no biases" if config.get("bias") == "zero" else "distinct biases"
         words += f", random weights with {biases} (seed {config.get('seed', 0)})"
     if not recorded and not config.get("data"):

@@ -22,8 +22,8 @@ class ParitySettings(Settings):
     b: str | None = Field(None, description="the second side, torch's own cell when not given")
     weights: str = Field(
         "auto",
-        description="'random' weights, each side's 'own', or a file of weights for both; 'own' "
-        "where a side is a file, else 'random'",
+        description="'random' weights, each side's 'own', or a file of weights for both; by "
+        "itself a file's where a side is one, else 'random'",
     )
     weight_map: str | None = Field(
         None, description="how B's weights are filled from A's: a file, or file.py:function"

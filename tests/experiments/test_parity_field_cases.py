@@ -217,3 +217,14 @@ def test_biases_alone_tell_the_reset_from_a_zero_state(tmp_path: Path):
     assert result.comparisons[0].error == pytest.approx(
         RESET.expected["h_zero_bias_random"], abs=RESET.tolerance
     )
+
+
+# time and batch on each other's axis
+
+
+def test_a_recording_with_its_axes_exchanged_is_told():
+    """(batch, time, width) for (time, batch, width): no shape is wrong, every number is."""
+    turned = {key: tensor.transpose(0, 1) for key, tensor in RECORDING.items()}
+    result = parity(weights("right"), turned)
+    assert not result.passed
+    assert any("axes in the order (batch, time, width)" in note for note in result.notes)

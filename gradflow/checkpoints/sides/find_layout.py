@@ -14,14 +14,13 @@ from torch import Tensor
 
 from gradflow.checkpoints.sides.bias_blocks import bias_blocks
 from gradflow.checkpoints.sides.blocks import (
-    LETTERS,
     STANDARD_ORDER,
     STANDARD_TENSORS,
     Block,
     Layout,
     standard_layout,
 )
-from gradflow.checkpoints.sides.gate_words import gates_of_names, gates_of_words
+from gradflow.checkpoints.sides.gate_places import declared_orders, gates_of_matrices
 from gradflow.checkpoints.sides.probing import (
     Reading,
     probe_matrices,
@@ -58,15 +57,23 @@ def find_layout(side: Side, order: Sequence[str] | None = None) -> Layout:
         raise CellLoadError(f"{side.name} has no weights to compare with: no parameter, no tensor.")
     if order is None and (standard := _by_standard_names(side, tensors)) is not None:
         return standard
-    matrices, biases = split_tensors(tensors, side.input_size)
+    clear = side.clear_twin()
+    plain, _ = split_tensors(clear.weights, clear.input_size)
+    matrices = {name: tensor for name, tensor in tensors.items() if name in plain}
+    biases = {name: tensor for name, tensor in tensors.items() if name not in plain}
     guessed: list[str] = []
     readings = _readings(side, matrices, guessed)
     kind = side.kind or _kind(side, matrices, readings)
+    declared = declared_orders(side, kind)
+    order = order or next(
+        (o for o in declared.values() if len(o) == len(STANDARD_ORDER[kind])), None
+    )
     stacks: list[Stack] = []
     for reads in ("xh", "x", "h"):
         names = [name for name, reading in readings.items() if reading.reads == reads]
         outer = {n: readings[n].outer(matrices[n].shape) // side.hidden_size for n in names}
-        gates = _gates_of(outer, kind, order, guessed)
+        known = {name: declared[name] for name in names if name in declared}
+        gates = gates_of_matrices(outer, kind, order, known=known, guessed=guessed)
         stacks += [Stack(name, readings[name], gates[name]) for name in names]
     blocks = [block for stack in stacks for block in _blocks(stack, side.hidden_size)]
     _require_complete(side, kind, blocks)
@@ -161,30 +168,6 @@ def _kind(side: Side, matrices: Mapping[str, Tensor], readings: Mapping[str, Rea
             f"({', '.join(side.parts)}). {MAP}"
         )
     return known[len(side.parts), gates]
-
-
-def _gates_of(
-    outer: Mapping[str, int], kind: str, order: Sequence[str] | None, guessed: list[str]
-) -> dict[str, tuple[str, ...]]:
-    """Return which gates each of a set of matrices holds; `outer` is their number of blocks."""
-    usual = tuple(order or STANDARD_ORDER[kind])
-    single = [name for name, blocks in outer.items() if blocks == 1]
-    named = gates_of_names(single, kind) if len(single) == len(outer) else None
-    if named is None:
-        named = gates_of_words(single, kind)
-    found: dict[str, tuple[str, ...]] = {name: (gate,) for name, gate in named.items()}
-    left = [gate for gate in usual if (gate,) not in found.values()]
-    for name in (name for name in outer if name not in found):
-        if outer[name] == 1 and len(left) > 1 and len(outer) > 1 and len(single) == 1:
-            found[name] = ("candidate",)  # r and z stacked, the candidate by itself
-            left.remove("candidate")
-    unnamed = [name for name in outer if name not in found]
-    for name in unnamed:
-        found[name], left = tuple(left[: outer[name]]), left[outer[name] :]
-    if unnamed and order is None and len(usual) > 1:
-        letters = ", ".join(LETTERS[kind][gate] for name in unnamed for gate in found[name])
-        guessed.append(f"no name tells the gates in {', '.join(unnamed)}; taken as {letters}")
-    return found
 
 
 def _blocks(stack: Stack, hidden: int) -> list[Block]:

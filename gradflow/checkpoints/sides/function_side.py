@@ -13,7 +13,12 @@ from gradflow.cells.shapes import State
 from gradflow.cells.user_code import describe_fault
 from gradflow.checkpoints.sides.answers import Answer
 from gradflow.checkpoints.sides.differences import MOST_ENTRIES, finite_differences
-from gradflow.checkpoints.sides.function_form import FunctionForm, find_function_form
+from gradflow.checkpoints.sides.function_form import (
+    PROBE_HIDDEN,
+    PROBE_INPUT,
+    FunctionForm,
+    find_function_form,
+)
 from gradflow.checkpoints.sides.module_side import note_writing, printing_aside, stacked_run
 from gradflow.checkpoints.sides.protocol import (
     AutogradSide,
@@ -42,7 +47,7 @@ def function_side(function: StepFunction, input_size: int, hidden_size: int, *, 
     return made(function, form, (input_size, hidden_size), name=name)
 
 
-class _FunctionSide(Side):
+class FunctionSide(Side):
     """What both kinds share: shapes, calls, and words for a function that fails."""
 
     def __init__(
@@ -55,6 +60,13 @@ class _FunctionSide(Side):
         where = {"rows": "(batch, width)", "columns": "(width, batch)", "vectors": "(width,)"}
         library = "torch tensors" if form.library == "torch" else "NumPy arrays"
         self.what = f"a function of {library} {where[form.data]}"
+
+    def clear_twin(self) -> Side:
+        """Return the function at input 3 and hidden 5, quick to ask and with shapes that tell."""
+        sizes = (PROBE_INPUT, PROBE_HIDDEN)
+        if (self.input_size, self.hidden_size) == sizes:
+            return self
+        return type(self)(self._function, self.form, sizes, name=self.name)
 
     @property
     def weights(self) -> Weights:
@@ -84,7 +96,7 @@ class _FunctionSide(Side):
         return answer
 
 
-class _TorchFunction(_FunctionSide, AutogradSide):
+class _TorchFunction(FunctionSide, AutogradSide):
     """A function of torch tensors."""
 
     def tracked_run(self, weights: Weights, xs: Tensor, state: State) -> Run:
@@ -97,7 +109,7 @@ class _TorchFunction(_FunctionSide, AutogradSide):
         )
 
 
-class _NumpyFunction(_FunctionSide):
+class _NumpyFunction(FunctionSide):
     """A function of NumPy arrays, which nothing differentiates but differences."""
 
     way: Way = "finite differences"
@@ -112,15 +124,21 @@ class _NumpyFunction(_FunctionSide):
             [{n: _tensor(g) for n, g in answer.gates.items()} for answer in answers],
         )
 
+    def why_no_gradient(self, problem: Problem) -> str | None:
+        """Return that there are too many entries, each of which takes four runs."""
+        asked = [problem.xs, *problem.state, *self.weights.values()]
+        count = sum(tensor.numel() for tensor in asked)
+        if count <= MOST_ENTRIES:
+            return None
+        return (
+            f"a NumPy function's gradient is taken entry by entry, and here are {count:,} of them "
+            f"(up to {MOST_ENTRIES:,} are); ask for a smaller --hidden"
+        )
+
     def gradients(self, weights: Weights, problem: Problem) -> Gradients:
         """Return dL by everything, by finite differences."""
         names, parts = list(weights), len(self.parts)
         asked = [problem.xs, *problem.state, *weights.values()]
-        if sum(tensor.numel() for tensor in asked) > MOST_ENTRIES:
-            raise CellCallError(
-                f"{self.name} computes in NumPy, so its gradient is taken entry by entry, which is "
-                f"for up to {MOST_ENTRIES} of them. Ask for less: a smaller --hidden, or --steps."
-            )
 
         def loss(tensors: list[Tensor]) -> float:
             xs, state, values = tensors[0], tensors[1 : 1 + parts], tensors[1 + parts :]

@@ -55,6 +55,11 @@ def probe_matrices(side: Side, names: list[str]) -> dict[str, list[Reading]]:
     product, has k_a = k h_a too. A second probe makes the units unlike by their biases and by what
     reads x; then only the right way fits.
     """
+    clear = side.clear_twin()
+    if clear is not side:
+        told = probe_matrices(clear, names)
+        shapes = {name: tensor.shape for name, tensor in side.weights.items()}
+        return {name: [_stretched(one, shapes[name], side) for one in told[name]] for name in names}
     tensors = side.weights
     weights = {
         name: torch.full_like(tensor, WEIGHT if name in names else BIAS)
@@ -73,6 +78,21 @@ def probe_matrices(side: Side, names: list[str]) -> dict[str, list[Reading]]:
         for name, found in fits.items():
             fits[name] = [one for one in found if one in unlike[name]] or found
     return fits
+
+
+def _stretched(reading: Reading, shape: torch.Size, side: Side) -> Reading:
+    """Return the same reading at a side's own widths."""
+    possible = readings_by_shape(shape, side.input_size, side.hidden_size)
+    return next(
+        one
+        for one in possible
+        if (one.reads, one.transposed) == (reading.reads, reading.transposed)
+        and (one.reads != "xh" or _x_first(one) == _x_first(reading))
+    )
+
+
+def _x_first(reading: Reading) -> bool:
+    return reading.x is not None and reading.x.start == 0
 
 
 def _of_single_numbers(

@@ -118,6 +118,15 @@ class Side(ABC):
     def weights(self) -> Weights:
         """The side's own weights by name."""
 
+    def clear_twin(self) -> Side:
+        """Return the same side at widths that shapes tell apart, where its widths are free."""
+        return self
+
+    def why_no_gradient(self, problem: Problem) -> str | None:
+        """Return why there is no gradient of this problem, None where there is one."""
+        del problem
+        return "there is none" if self.way == "none" else None
+
     @abstractmethod
     def run(self, weights: Weights, xs: Tensor, state: State) -> Run:
         """Run over all of `xs` (time, batch, input) with these weights, without gradients."""

@@ -45,7 +45,7 @@ def make_strays_double(module: nn.Module) -> None:
     """Convert the plain tensors too, which `module.double()` does not know of."""
     for name in list(stray_tensors(module)):
         owner, attribute = _owner(module, name)
-        setattr(owner, attribute, tensor_at(module, name).detach().double())
+        setattr(owner, attribute, tensor_at(module, name).detach().cpu().double())
 
 
 def tensor_at(module: nn.Module, name: str) -> Tensor:
@@ -78,6 +78,7 @@ def _put(module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
 def float64_copy(module: nn.Module) -> nn.Module:
     """Return a float64 copy in evaluation mode, weights that are no parameters included."""
     with torch.no_grad():
-        twin = (trial_copy(module) or module).eval().double()
+        # to the processor first: some devices have no float64
+        twin = (trial_copy(module) or module).eval().cpu().double()
         make_strays_double(twin)
     return twin
