@@ -82,7 +82,7 @@ def test_neither_states_nor_products_become_subnormal() -> None:
 @pytest.mark.parametrize("norm", ["spectral", "frobenius"])
 def test_two_threads_change_no_log_norm(norm: str) -> None:
     """One thread and two give the same log norms to 1e-11, wide enough for both to be used."""
-    setup = cases.Setup(hidden_size=128, batch=1, steps=20)
+    setup = cases.Setup(hidden_size=128, batch=1, steps=8)
     subject = cases.random_subject("lstm", setup, weight_scale=0.8)
     cell = cell_of(subject.module)
     found = []
@@ -93,13 +93,13 @@ def test_two_threads_change_no_log_norm(norm: str) -> None:
     cases.assert_same_log_norm(found[0], found[1], tolerance=1e-11)
 
 
-@pytest.mark.parametrize("kind", ["lstm", "gru", "gru-before", "rnn"])
+@pytest.mark.parametrize("kind", ["lstm", "gru"])
 @pytest.mark.parametrize("norm", ["spectral", "frobenius"])
 def test_all_ways_agree(kind: str, norm: str) -> None:
     """Step by step, by leaps, by torch.func and by vectors a run has one set of norms."""
-    setup = cases.Setup(hidden_size=12, batch=2)
-    subject = silent(cases.random_subject(kind, setup, weight_scale=0.7), 1200)
-    cell, at = cell_of(subject.module), [1, 2, 50, 600, 1200]
+    setup = cases.Setup(hidden_size=8, batch=2)
+    subject = silent(cases.random_subject(kind, setup, weight_scale=0.7), 1100)
+    cell, at = cell_of(subject.module), [1, 2, 50, 600, 1100]
     ways = ["auto", "dense", "jump", "generic", *(["krylov"] if norm == "spectral" else [])]
     found = {
         way: jacobian_norms(cell, subject.inputs, subject.state, norm=norm, at=at, method=way)
