@@ -80,9 +80,9 @@ def measure_flow(
     """
     cells, reports = draw_cells(name, scheme, settings)
     ensemble = stack_cells(cells)
-    x, state = common_run(cells[0], settings)
-    x = x.expand(-1, len(cells), -1)
-    state = tuple(part.expand(len(cells), -1) for part in state)
+    one_x, one_state = common_run(cells[0], settings)
+    x = one_x.expand(-1, len(cells), -1)
+    state = tuple(part.expand(len(cells), -1) for part in one_state)
     part = settings.state or ensemble.kept_part
     block: BlockName = "joint" if part == "joint" else (part, part)
     norms = jacobian_norms(
@@ -108,7 +108,7 @@ def measure_flow(
         singular_values=torch.linalg.svdvals(jacobian).mean(dim=0).cpu().numpy(),
         gates=gate_flows(cells, values),
         time_constant=None if keep is None else time_constants(keep),
-        autograd=check_by_autograd(cells[0], norms, x[:, :1], tuple(part[:1] for part in state)),
+        autograd=check_by_autograd(cells[0], norms, one_x, one_state),
     )
 
 

@@ -38,38 +38,41 @@ def run_inits(settings: InitsSettings, *, progress: Progress | None = None) -> I
     require_device(settings.device, getattr(torch, settings.dtype))
     for cell in settings.cell:
         _require_state_name(cell, settings)
-    flows: list[InitFlow] = []
-    left_out: dict[str, list[str]] = {}
-    for number, (cell, scheme) in enumerate(pairs := _pairs(settings)):
-        report = _report_to(progress, f"{cell}, {scheme}", settings.steps, (number, len(pairs)))
-        try:
-            with threads_for(settings.hidden**3):
-                flows.append(measure_flow(cell, scheme, settings, progress=report))
-        except GateValueError:  # a plain RNN has no gate; every other cell here has them all
-            left_out.setdefault(cell, []).append(scheme)
+    flows, left_out = _measure_all(settings, progress)
     if not flows:
         raise GateValueError(
             f"--init {','.join(settings.init)} sets the bias of a gate, and a plain RNN has none. "
             "Name an initialization of weights, such as orthogonal-per-gate."
         )
+    notes = [
+        f"{cell}: no gate has a bias that could be set, so left out: {', '.join(names)}."
+        for cell, names in left_out.items()
+    ]
     return InitsResult(
         inits=tuple(flows),
         threshold=settings.threshold,
-        notes=(
-            *inits_notes(flows, settings),
-            *(
-                f"{cell}: no gate has a bias that could be set, so left out: {', '.join(names)}."
-                for cell, names in left_out.items()
-            ),
-        ),
+        notes=(*inits_notes(flows, settings), *notes),
         checks=inits_checks(flows, settings),
         config=settings.to_json(),
         environment=provenance("inits", settings, watch),
     )
 
 
-def _pairs(settings: InitsSettings) -> list[tuple[str, str]]:
-    return [(cell, scheme) for cell in settings.cell for scheme in settings.init]
+def _measure_all(
+    settings: InitsSettings, progress: Progress | None
+) -> tuple[list[InitFlow], dict[str, list[str]]]:
+    """Return every flow, and for each cell the schemes that it cannot have."""
+    flows: list[InitFlow] = []
+    left_out: dict[str, list[str]] = {}
+    pairs = [(cell, scheme) for cell in settings.cell for scheme in settings.init]
+    for number, (cell, scheme) in enumerate(pairs):
+        report = _report_to(progress, f"{cell}, {scheme}", settings.steps, (number, len(pairs)))
+        try:
+            with threads_for(settings.hidden**3):
+                flows.append(measure_flow(cell, scheme, settings, progress=report))
+        except GateValueError:  # a plain RNN has no gate; every other cell here has them all
+            left_out.setdefault(cell, []).append(scheme)
+    return flows, left_out
 
 
 def _report_to(
