@@ -107,7 +107,7 @@ def undecided_variants(trial: Trial, base: Variant) -> list[Variant]:
             {**base, switch: value} for value in settings if base.get(switch) != value
         ]
         tried = [v for v in (*usual, *others) if not is_repeated(v)]
-        found += [v for v in tried if trial.error(v) <= SAME]
+        found += [v for v in tried if trial.starts_alike(v) and trial.error(v) <= SAME]
     return found
 
 

@@ -78,7 +78,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class FirstDifference:
-    """Where the two sides part first: step (from 1), tensor, gate, row of the batch and unit.
+    """Where the two sides part first: step (from 1), tensor, gate, row and unit (both from 0).
 
     `a` and `b` are the values there, None where it is no number. `step` is None where only a sum
     over all steps differs.
