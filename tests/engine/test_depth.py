@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from gradflow.cells import Dropout, DropoutMasks, ForeignCell, Stack, hold_
 from gradflow.engine import jacobian_norms
 from gradflow.engine.depth import DepthNorms, depth_norms
+from gradflow.engine.depth_autograd import autograd_depth_log_norms
 from gradflow.errors import ShapeError, UnknownNameError
 from tests.cases import assert_same_log_norm
 from tests.cells.layers import each_direction, each_layer, inputs, torch_layer
@@ -366,3 +367,23 @@ def test_what_does_not_exist_is_told(changes: dict, error: type[Exception], word
     stack = Stack.build("gru", 3, 4, layers=2, dtype=torch.float64)
     with pytest.raises(error, match=words):
         depth_norms(stack, torch.zeros(2, 1, 3).double(), **changes)
+
+
+@each_layer
+@pytest.mark.parametrize("read", ["state", "output", "reverse output"])
+def test_the_independent_check_agrees_where_its_numbers_are_normal(kind: str, read: Any) -> None:
+    """The command's own twin, with both ends, links, masks and lengths at once."""
+    layer = torch_layer(kind, input_size=8, bidirectional=True)
+    plain, x = Stack.from_torch(layer), inputs(steps=5, width=8)
+    stack = Stack(plain.all_cells(), bidirectional=True, residual=True)
+    generator = torch.Generator().manual_seed(2)
+    for rates in (None, Dropout(0.2, 0.2)):
+        drawn = rates and stack.draw_masks(5, 3, generator=generator, dropout=rates)
+        run = stack.run(x, lengths=LENGTHS, masks=drawn)
+        norms = depth_norms(stack, run, "joint", "frobenius", read=read)
+        for row, length in enumerate(LENGTHS):
+            positions = list(range(1, length + 1))
+            twin = autograd_depth_log_norms(
+                stack, run, row, positions=positions, block="joint", norm="frobenius", read=read
+            )
+            assert_same_log_norm(norms.log_norm[:, :, :length, row], twin, tolerance=AUTOGRAD)
