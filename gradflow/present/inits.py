@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from gradflow.present.inits_figure import inits_figure
 from gradflow.present.numbers import ABSENT, log10_text, number_text
@@ -96,32 +97,30 @@ def _fading_cells(flow: InitFlow) -> Cells:
 
 def _start_table(result: InitsResult) -> TextTable:
     """Return the keep gate and its time constant over the run, and the first step's Jacobian."""
+    gated = any(flow.keep_gate is not None for flow in result.inits)
+    spread = ("gate\n5%", "\n50%", "\n95%", "time const.\n5%", "\n50%", "steps\n95%")
+    names = ("cell", "initialization")
     return TextTable(
-        title="The keep gate over the run (5%, median, 95%), and the first step's Jacobian",
+        title=("The keep gate over the run (5%, median, 95%), and the first" if gated else "First")
+        + " step's Jacobian",
         columns=(
-            Column("cell", numeric=False),
-            Column("initialization", numeric=False),
-            Column("gate\n5%"),
-            Column("\n50%"),
-            Column("\n95%"),
-            Column("time const.\n5%"),
-            Column("\n50%"),
-            Column("steps\n95%"),
+            *(Column(name, numeric=False) for name in names),
+            *(Column(heading) for heading in spread if gated),
             Column("sing.\nmax"),
             Column("spectral\nradius"),
         ),
-        sections=_sections(result, _start_cells),
+        sections=_sections(result, partial(_start_cells, gated=gated)),
         shared=1,
     )
 
 
-def _start_cells(flow: InitFlow) -> Cells:
+def _start_cells(flow: InitFlow, *, gated: bool) -> Cells:
     gate = None if flow.keep_gate is None else flow.keep_gate.value
+    spreads = (*_three(gate), *_three(flow.time_constant))
     return (
         flow.cell,
         flow.init,
-        *_three(gate),
-        *_three(flow.time_constant),
+        *(spreads if gated else ()),
         number_text(float(flow.singular_values[0]), 3),
         number_text(flow.spectral_radii.mean, 3),
     )

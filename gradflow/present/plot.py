@@ -15,13 +15,22 @@ from gradflow.errors import UnknownNameError
 from gradflow.present.decay import decay_figure
 from gradflow.present.decay_panel import draw_panel, panel_scale
 from gradflow.present.decay_words import Panel, panels_of
+from gradflow.present.inits_figure import inits_figure
 from gradflow.present.norms import NormLabels, draw_norms, norms_figure
+from gradflow.present.params_figure import params_figure
 from gradflow.present.paths_figure import paths_figure
 from gradflow.present.spectrum_figure import draw_spectrum, spectrum_figure
+from gradflow.present.step_figure import step_figure
 from gradflow.present.theme import theme_of
-from gradflow.records import DecayResult, SpectrumResult
+from gradflow.records import (
+    DecayResult,
+    InitsResult,
+    ParamsResult,
+    SpectrumResult,
+    StepResult,
+)
 
-__all__ = ["decay", "norms", "paths", "spectrum"]
+__all__ = ["decay", "inits", "norms", "params", "paths", "spectrum", "step"]
 
 
 def decay(
@@ -124,6 +133,21 @@ def spectrum(result: SpectrumResult, ax: Axes | None = None, *, style: str = "sc
         return spectrum_figure(result, style=style)
     draw_spectrum(ax, result, theme=theme_of(style))
     return _figure_of(ax)
+
+
+def inits(result: InitsResult, *, style: str = "screen") -> Figure:
+    """Draw a comparison of initializations: curves, gates, time constants, singular values."""
+    return inits_figure(result, style=style)
+
+
+def params(result: ParamsResult, *, style: str = "screen") -> Figure:
+    """Draw where the parameters of each cell are."""
+    return params_figure(result, style=style)
+
+
+def step(result: StepResult, *, style: str = "screen") -> Figure:
+    """Draw worked steps: the cell as a conveyor belt, with its gates."""
+    return step_figure(result, style=style)
 
 
 def _fits(panel: Panel, cell: str | None, candidate_gain: float | None) -> bool:

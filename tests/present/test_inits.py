@@ -129,6 +129,13 @@ def test_a_gradient_that_grows_has_no_half_life():
     assert inits_table(CASES["grows"]).rows[0][5] == "grows"
 
 
+def test_a_plain_rnn_has_no_columns_for_gates():
+    """Columns of dashes say nothing: what is left is the first step's Jacobian."""
+    (start,) = inits_table(CASES["plain"]).more
+    assert start.title == "First step's Jacobian"
+    assert start.rows[0] == ("rnn", "he", "0.84", "0.7")
+
+
 @pytest.mark.parametrize("width", [80, 120])
 @pytest.mark.parametrize("name", ["default", "two cells", "one", "plain"])
 def test_every_initialization_has_one_line_in_each_table(name: str, width: int):

@@ -42,6 +42,17 @@ def test_one_of_several_panels_is_named():
         gf.plot.decay(two_rows(), ax, cell="rnn")
 
 
+def test_worked_steps_counts_and_initializations_draw_themselves():
+    """Each result has its figure under the command's name, in both styles."""
+    steps = gf.work_gru(2, 0.75, candidate=-0.4)
+    counts = gf.run_params(gf.ParamsSettings(hidden=4))
+    small = gf.InitsSettings(init="he", hidden=3, steps=4, seeds=1)
+    for style in ("screen", "paper"):
+        assert "kept 1.5" in words(gf.plot.step(steps, style=style))
+        assert "lstm" in words(gf.plot.params(counts, style=style))
+        assert "LSTM: norm over T" in words(gf.plot.inits(gf.run_inits(small), style=style))
+
+
 def test_norms_may_be_lists_arrays_or_tensors():
     """What a training loop collected is drawn as it is, gradients attached or not."""
     norms = [1.0, 0.5, 0.25]
