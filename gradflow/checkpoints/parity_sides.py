@@ -123,26 +123,30 @@ def _side_of_text(asked: str, widths: Widths) -> Side:
             return _side_of_object(found, widths, asked)
         made, told = make_from_place(asked, dataclasses.asdict(widths), {"dtype": torch.float64})
         return _side_of_object(made, widths, asked, told)
-    plain, options = _split_name(asked)
-    if plain in _NUMPY_CELLS:
-        cell = _NUMPY_CELLS[plain].random(widths.input_size, widths.hidden_size, **options)
-        return NumpySide(cell, name=asked)
+    return _side_of_name(asked, widths)
+
+
+def _side_of_name(asked: str, widths: Widths) -> Side:
+    plain, options = (asked, {}) if asked in cell_names() else _split_name(asked)
     sizes = (widths.input_size, widths.hidden_size)
+    if plain in _NUMPY_CELLS:
+        return NumpySide(_NUMPY_CELLS[plain].random(*sizes, **options), name=asked)
+    if plain in _TORCH_CELLS and "reset" in options:
+        raise UnknownNameError(
+            f"torch has no GRU with the reset gate before the matrix product; {asked!r} does not "
+            "exist. Use gru-before or numpy.gru-before."
+        )
     if plain in _TORCH_CELLS:
-        if "reset" in options:
-            raise UnknownNameError(
-                f"torch has no GRU with the reset gate before the matrix product; {asked!r} does "
-                "not exist. Use gru-before or numpy.gru-before."
-            )
-        module = _TORCH_CELLS[plain](*sizes, **options, dtype=torch.float64)
-        return _side_of_object(module, widths, asked)
-    if plain not in cell_names():
-        known = [*SIDE_NAMES, *cell_names()]
+        module: object = _TORCH_CELLS[plain](*sizes, **options, dtype=torch.float64)
+    elif plain in cell_names():
+        module = make_cell(plain, *sizes, **options, dtype=torch.float64)
+    else:
+        known = {*SIDE_NAMES, *cell_names()}
         raise UnknownNameError(
             f"there is no side {asked!r}. {nearest_name(asked, known)} One of your own is written "
             "file.py:name, weights are a file."
         )
-    return _side_of_object(make_cell(plain, *sizes, **options, dtype=torch.float64), widths, asked)
+    return _side_of_object(module, widths, asked)
 
 
 def _split_name(asked: str) -> tuple[str, dict[str, Any]]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from gradflow.checkpoints.sides import Side
-from gradflow.experiments.parity_bench import Bench
+from gradflow.experiments.parity_bench import Bench, Sided
 from gradflow.experiments.parity_blame import first_difference
 from gradflow.experiments.parity_checks import (
     comparison_checks,
@@ -41,13 +43,6 @@ def parity_result(bench: Bench) -> ParityResult:
     odd = list(habits(bench, a, b, explained=forward or bool(why.fits)))
     dead = list(dead_weights(pair, a, b))
     first = first_difference(bench, a, b, comparisons)
-    notes = [*odd, *pair.a.faults, *pair.b.faults, *not_numbers(pair, a, b)]
-    if not forward:
-        turned = list(turned_recording(bench, a, b))
-        notes += turned or reasons(bench, why, comparisons)
-    if first is not None:
-        notes += gradient_reasons(bench, a, b)
-    notes += side_notes(bench, a, b)
     checks = _checks(bench, comparisons, why, odd, dead)
     failed = [check.name for check in checks if not check.passed]
     return ParityResult(
@@ -64,9 +59,23 @@ def parity_result(bench: Bench) -> ParityResult:
         nearest=() if forward else _tried(pair.kind, why.nearest),
         undecided=tuple(variant_name(v, pair.kind or "") for v in why.undecided),
         unreached=tuple(dead),
-        notes=tuple(dict.fromkeys(notes)),
+        notes=tuple(dict.fromkeys([*odd, *_notes(bench, a, b, why, comparisons)])),
         checks=checks,
     )
+
+
+def _notes(
+    bench: Bench, a: Sided, b: Sided, why: Explanation, comparisons: list[Comparison]
+) -> Iterator[str]:
+    """Yield what is wrong, why, and what else one should know."""
+    pair = bench.pair
+    yield from (*pair.a.faults, *pair.b.faults, *not_numbers(pair, a, b))
+    if not all(c.passed for c in comparisons if c.group in (STATE, GATE)):
+        turned = list(turned_recording(bench, a, b))
+        yield from turned or reasons(bench, why, comparisons)
+    if not all(c.passed for c in comparisons):
+        yield from gradient_reasons(bench, a, b)
+    yield from side_notes(bench, a, b)
 
 
 def _checks(

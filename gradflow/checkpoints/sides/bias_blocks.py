@@ -47,27 +47,21 @@ def bias_blocks(
     Raises:
         CellLoadError: the names do not tell which bias is whose.
     """
-    counts = {
-        name: divmod(bias.numel(), hidden_size)
-        for name, bias in biases.items()
-        if not _is_of_norm(name, biases) and not is_head(name)
-    }
-    fitting = {name: count for name, (count, rest) in counts.items() if rest == 0}
-    owned = {name: _owner(name, owners) for name in fitting}
+    fitting = _fitting(biases, hidden_size)
     runs = [
         _Run(name, _OF_SOURCE[owner[0]], owner[1])
-        for name, owner in owned.items()
+        for name, owner in ((name, _owner(name, owners)) for name in fitting)
         if owner is not None and len(owner[1]) == fitting[name]
     ]
     loose = {n: count for n, count in fitting.items() if n not in {run.name for run in runs}}
+    usual = tuple(order or STANDARD_ORDER[kind])
     read = {run.reads for run in runs}
     if not runs:
-        runs = _by_names(loose, kind, tuple(order or STANDARD_ORDER[kind]), guessed)
-    elif len(read) == 1 and sum(loose.values()) == len(STANDARD_ORDER[kind]):
+        runs = _by_names(loose, kind, usual, guessed)
+    elif len(read) == 1 and sum(loose.values()) == len(usual):
         # the layers' own are of one source, so one more set is of the other
         other = "bias_hh" if read == {"bias_ih"} else "bias_ih"
-        found = _by_names(loose, kind, tuple(order or STANDARD_ORDER[kind]), guessed)
-        runs += [replace(run, reads=other) for run in found]
+        runs += [replace(run, reads=other) for run in _by_names(loose, kind, usual, guessed)]
     if len({run.reads for run in runs}) == 1:  # one bias per gate stands for torch's sum of two
         runs = [replace(run, reads="bias") for run in runs]
     return [
@@ -75,6 +69,16 @@ def bias_blocks(
         for run in runs
         for index, gate in enumerate(run.gates)
     ]
+
+
+def _fitting(biases: Mapping[str, Tensor], hidden_size: int) -> dict[str, int]:
+    """Return how many gates each bias serves, for those that can be a cell's."""
+    counts = {
+        name: divmod(bias.numel(), hidden_size)
+        for name, bias in biases.items()
+        if not _is_of_norm(name, biases) and not is_head(name)
+    }
+    return {name: count for name, (count, rest) in counts.items() if rest == 0}
 
 
 def _is_of_norm(name: str, biases: Mapping[str, Tensor]) -> bool:

@@ -57,17 +57,13 @@ def find_layout(side: Side, order: Sequence[str] | None = None) -> Layout:
         raise CellLoadError(f"{side.name} has no weights to compare with: no parameter, no tensor.")
     if order is None and (standard := _by_standard_names(side, tensors)) is not None:
         return standard
-    clear = side.clear_twin()
-    plain, _ = split_tensors(clear.weights, clear.input_size)
-    matrices = {name: tensor for name, tensor in tensors.items() if name in plain}
-    biases = {name: tensor for name, tensor in tensors.items() if name not in plain}
+    matrices, biases = _parted(side, tensors)
     guessed: list[str] = []
     readings = _readings(side, matrices, guessed)
     kind = side.kind or _kind(side, matrices, readings)
     declared = declared_orders(side, kind)
-    order = order or next(
-        (o for o in declared.values() if len(o) == len(STANDARD_ORDER[kind])), None
-    )
+    whole = (gates for gates in declared.values() if len(gates) == len(STANDARD_ORDER[kind]))
+    order = order or next(whole, None)
     stacks: list[Stack] = []
     for reads in ("xh", "x", "h"):
         names = [name for name, reading in readings.items() if reading.reads == reads]
@@ -80,6 +76,15 @@ def find_layout(side: Side, order: Sequence[str] | None = None) -> Layout:
     owners = {stack.name: (stack.reading.reads, stack.gates) for stack in stacks}
     blocks += bias_blocks(biases, owners, kind, side.hidden_size, order, guessed)
     return Layout(kind, side.input_size, side.hidden_size, tuple(blocks), tuple(guessed))
+
+
+def _parted(
+    side: Side, tensors: Mapping[str, Tensor]
+) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """Return a side's matrices and biases, told at widths that shapes tell apart."""
+    clear = side.clear_twin()
+    matrices, biases = split_tensors(clear.weights, clear.input_size)
+    return {name: tensors[name] for name in matrices}, {name: tensors[name] for name in biases}
 
 
 def _by_standard_names(side: Side, tensors: Mapping[str, Tensor]) -> Layout | None:
