@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 from gradflow.errors import SettingError, UnknownNameError, nearest_name
 from gradflow.settings import (
     DecaySettings,
+    DepthSettings,
     DoctorSettings,
     InitsSettings,
     ParamsSettings,
@@ -32,6 +33,7 @@ from gradflow.settings import (
 __all__ = [
     "COMMAND_SETTINGS",
     "DecaySettings",
+    "DepthSettings",
     "DoctorSettings",
     "InitsSettings",
     "ParamsSettings",
@@ -51,6 +53,7 @@ __all__ = [
 
 COMMAND_SETTINGS: dict[str, type[Settings]] = {
     "decay": DecaySettings,
+    "depth": DepthSettings,
     "spectrum": SpectrumSettings,
     "saturate": SaturateSettings,
     "parity": ParitySettings,

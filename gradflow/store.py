@@ -22,6 +22,7 @@ from gradflow.documents import Json, Row, csv_text, json_text
 from gradflow.errors import RunFolderError, nearest_name
 from gradflow.records import (
     DecayResult,
+    DepthResult,
     InitsResult,
     ParamsResult,
     ParityResult,
@@ -35,6 +36,7 @@ _RESULT, _CONFIG, _FIGURES = "result.json", "config.toml", "figures"
 _CONFIG_LINE = re.compile(r"# gradflow \S+, settings sha256 ([0-9a-f]{64})")
 _READERS: dict[str, Callable[[Mapping[str, Any]], Result]] = {
     "decay": DecayResult.from_json,
+    "depth": DepthResult.from_json,
     "spectrum": SpectrumResult.from_json,
     "saturate": SaturateResult.from_json,
     "parity": ParityResult.from_json,

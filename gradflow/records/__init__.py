@@ -2,6 +2,7 @@
 
 from gradflow.records.base import Check, Json, Result
 from gradflow.records.decay import AutogradCheck, DecayCurve, DecayResult
+from gradflow.records.depth import DepthMap, DepthResult, DepthRow
 from gradflow.records.distributions import Distribution, PerSeed
 from gradflow.records.inits import GateFlow, InitFlow, InitsResult
 from gradflow.records.params import (
@@ -31,6 +32,9 @@ __all__ = [
     "Comparison",
     "DecayCurve",
     "DecayResult",
+    "DepthMap",
+    "DepthResult",
+    "DepthRow",
     "Distribution",
     "Equation",
     "FirstDifference",

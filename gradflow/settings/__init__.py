@@ -2,6 +2,7 @@
 
 from gradflow.settings.base import Settings
 from gradflow.settings.decay import DecaySettings
+from gradflow.settings.depth import DepthSettings
 from gradflow.settings.doctor import DoctorSettings
 from gradflow.settings.inits import InitsSettings
 from gradflow.settings.params import ParamsSettings
@@ -12,6 +13,7 @@ from gradflow.settings.step import StepSettings
 
 __all__ = [
     "DecaySettings",
+    "DepthSettings",
     "DoctorSettings",
     "InitsSettings",
     "ParamsSettings",
