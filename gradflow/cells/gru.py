@@ -89,7 +89,6 @@ class GRU(Cell):
         return Step(parts=self.parts, state=(h,), gates={"reset": r, "update": z}, candidate=n)
 
     @torch.no_grad()
-    @torch.no_grad()
     def run(self, drive: Drive, state: State) -> State:
         """Return every state of a run; see `Cell.run`."""
         if self.reset == "before":

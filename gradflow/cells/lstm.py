@@ -57,7 +57,6 @@ class LSTM(Cell):
         return Step(parts=self.parts, state=(h, c), gates=gates, candidate=g)
 
     @torch.no_grad()
-    @torch.no_grad()
     def run(self, drive: Drive, state: State) -> State:
         """Return every state of a run; see `Cell.run`."""
         product = StepProduct(self.weight_hh)

@@ -74,7 +74,6 @@ class RNN(Cell):
         return Step(parts=self.parts, state=(h,), gates={}, candidate=h)
 
     @torch.no_grad()
-    @torch.no_grad()
     def run(self, drive: Drive, state: State) -> State:
         """Return every state of a run; see `Cell.run`."""
         product = StepProduct(self.weight_hh)
