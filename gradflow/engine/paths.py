@@ -26,7 +26,7 @@ from gradflow.engine.path_products import WITHOUT, PathPlaces, PathProducts
 from gradflow.engine.path_steps import PathSteps
 from gradflow.engine.path_zeros import Reasons, path_zero_reasons
 from gradflow.engine.points import measured_points, points_within
-from gradflow.engine.saturation_threads import threads_for
+from gradflow.engine.threads import threads_for
 from gradflow.engine.trajectory import run_in_chunks
 from gradflow.errors import UnknownNameError, nearest_name
 

@@ -8,7 +8,7 @@ import torch
 
 from gradflow.cells import make_cell
 from gradflow.config import InitsSettings
-from gradflow.engine.saturation_threads import threads_for
+from gradflow.engine.threads import threads_for
 from gradflow.errors import GateValueError, UnknownNameError, nearest_name
 from gradflow.experiments.held_cells import require_device
 from gradflow.experiments.init_flow import measure_flow

@@ -13,7 +13,7 @@ from gradflow.engine.finiteness import find_fault
 from gradflow.engine.saturation import Feed, measure
 from gradflow.engine.saturation_places import load, ordinary_feed
 from gradflow.engine.saturation_subjects import Subject
-from gradflow.engine.saturation_threads import threads_for
+from gradflow.engine.threads import threads_for
 from gradflow.errors import GradflowError
 from gradflow.experiments.held_cells import require_device
 from gradflow.experiments.saturate_checks import saturate_checks, saturate_notes

@@ -17,7 +17,7 @@ from gradflow.engine.saturation import (
 )
 from gradflow.engine.saturation_places import gate_places, load, open_places
 from gradflow.engine.saturation_subjects import Subject, user_subject
-from gradflow.engine.saturation_threads import threads_for
+from gradflow.engine.threads import threads_for
 from tests.engine.saturating import BUILT_IN, built_in, feed_of, hand_written, loaded, place
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
