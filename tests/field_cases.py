@@ -18,7 +18,10 @@ Arrays = dict[str, NDArray[Any]]
 
 @dataclass(frozen=True)
 class FieldCase:
-    """A small fault rebuilt from the field: arrays, what is right of them, and how nearly."""
+    """A small fault rebuilt from public reports: arrays, what is right of them, and how nearly.
+
+    `source` cites the reports, parted by "; ": a page, or owner/repository#thread on GitHub.
+    """
 
     source: str
     question: str

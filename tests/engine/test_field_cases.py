@@ -21,7 +21,7 @@ LN10 = math.log(10.0)
 
 @pytest.mark.parametrize("name", ["both_biases", "one_bias"])
 def test_two_biases_of_one_decay_as_a_bias_of_two(name: str) -> None:
-    """C03: the norms are f^T with f the sigmoid of both biases' sum, 0.8808 and not 0.7311."""
+    """The norms are f^T with f the sigmoid of both biases' sum, 0.8808 and not 0.7311."""
     case = field_case("forget_bias_set_twice")
     expected = case.expected[name]
     cell = LSTM.from_torch(lstm_cell_of(case.weights(name)))
@@ -42,7 +42,7 @@ def test_two_biases_of_one_decay_as_a_bias_of_two(name: str) -> None:
 
 @pytest.mark.parametrize("method", ["dense", "generic", "diagonal"])
 def test_an_all_zero_float32_lstm_halves_for_ever(method: str) -> None:
-    """C10: log10 of the norm is T log10 0.5 at T = 200 and far beyond what float32 holds."""
+    """The norm's log10 is T log10 0.5 at T = 200 and far beyond what float32 holds."""
     expected = field_case("float32_underflow").expected["float32"]
     setup = cases.Setup(input_size=2, hidden_size=4, batch=1, start="zero", dtype=torch.float32)
     subject = silent(cases.held_lstm(0.5, setup), 4000)
@@ -57,7 +57,7 @@ def test_an_all_zero_float32_lstm_halves_for_ever(method: str) -> None:
 
 @pytest.mark.parametrize("name", ["small_recurrent", "large_recurrent"])
 def test_the_whole_exceeds_the_product_of_forget_gates(name: str) -> None:
-    """C22: full and direct norms are measured side by side, and differ as the case says."""
+    """Full and direct norms are measured side by side, and differ as the case says."""
     case = field_case("direct_path_against_full")
     expected = case.expected[name]
     cell = LSTM.from_torch(lstm_cell_of(case.weights(name)))

@@ -12,7 +12,7 @@ from tests.reference import autograd_jacobian
 
 
 def test_a_float32_vector_of_tiny_entries_has_a_norm() -> None:
-    """C10: four entries of 2^-75 have norm 2^-74; squared in float32 they would read 0."""
+    """Four entries of 2^-75 have norm 2^-74; squared in float32 they would read 0."""
     vector = torch.full((4, 1), 2.0**-75)
     assert torch.linalg.vector_norm(vector) == 0
     for norm in ("frobenius", "spectral"):
