@@ -12,14 +12,14 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import typer
 
 from gradflow.cli.options import FORMATS
 from gradflow.cli.progress import ProgressReport
 from gradflow.cli.streams import say, write_result, write_table
-from gradflow.errors import UnknownNameError, nearest_name
+from gradflow.errors import Interrupted, UnknownNameError, nearest_name
 
 if TYPE_CHECKING:
     from gradflow.config import Settings
@@ -85,12 +85,21 @@ def measure(request: Request, run: Callable[..., AnyResult]) -> AnyResult:
     """Return `run(settings, progress=...)`, with progress on standard error.
 
     What a user's own cell prints goes to standard error too: standard output is the result's.
+    Of a run that is interrupted, what it has measured is the result.
+
+    Raises:
+        Interrupted: stopped before anything was measured.
     """
-    with (
-        ProgressReport(enabled=not request.quiet) as progress,
-        contextlib.redirect_stdout(sys.stderr),
-    ):
-        return run(request.settings, progress=progress)
+    try:
+        with (
+            ProgressReport(enabled=not request.quiet) as progress,
+            contextlib.redirect_stdout(sys.stderr),
+        ):
+            return run(request.settings, progress=progress)
+    except Interrupted as stop:
+        if stop.partial is None:
+            raise
+        return cast("AnyResult", stop.partial)
 
 
 def deliver(request: Request, result: Result, outputs: Outputs) -> None:
@@ -98,7 +107,8 @@ def deliver(request: Request, result: Result, outputs: Outputs) -> None:
 
     Raises:
         OutputError, RunFolderError: it cannot be shown, or not be stored.
-        typer.Exit: always, with 0 or 1.
+        Interrupted: the run was stopped; what it measured is shown and stored.
+        typer.Exit: otherwise always, with 0 or 1.
     """
     from gradflow import config, documents, store
 
@@ -117,6 +127,11 @@ def deliver(request: Request, result: Result, outputs: Outputs) -> None:
         tables=outputs.tables,
         figures=figures,
     )
+    _close(request, result, outputs, shown=store.figure_path(request.folder, figures))
+
+
+def _close(request: Request, result: Result, outputs: Outputs, *, shown: Path) -> None:
+    """Say what is beside the result, and end the command."""
     for check in result.checks:
         if not check.passed:
             say(f"Check failed: {check.name} ({check.detail})")
@@ -124,5 +139,8 @@ def deliver(request: Request, result: Result, outputs: Outputs) -> None:
         if request.format != "table":  # the table has them below it
             for note in outputs.notes:
                 say(f"Note: {note}")
-        say(str(store.figure_path(request.folder, figures)))
+        say(str(shown))
+    if "interrupted" in result.environment:
+        how_far = result.environment["interrupted"]
+        raise Interrupted(f"{how_far} What was measured is in {request.folder}.")
     raise typer.Exit(0 if result.passed else 1)

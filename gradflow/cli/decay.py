@@ -100,6 +100,16 @@ def decay(
             names=("spectral", "frobenius"),
         ),
     ] = None,
+    method: Annotated[
+        Text,
+        setting(
+            "The way: dense steps, jump leaps where the state came back, krylov estimates wide "
+            "cells by vectors, generic uses torch.func, diagonal needs units that are apart.",
+            default="auto",
+            panel=_HOW,
+            names=("auto", "dense", "diagonal", "generic", "jump", "krylov"),
+        ),
+    ] = None,
     start: Annotated[
         Text,
         setting(
@@ -122,7 +132,7 @@ def decay(
         Text,
         setting(
             "Report this many log-spaced steps.",
-            default="all up to 10,000 steps",
+            default="all up to 10,000 steps, 8 by krylov",
             panel=_HOW,
         ),
     ] = None,

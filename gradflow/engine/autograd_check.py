@@ -92,18 +92,24 @@ def independent_twin(cell: CellLike) -> tuple[nn.Module, str]:
 
 
 def readable_steps(
-    steps: Tensor, log_norms: Tensor, dtype: torch.dtype, *, exact: bool = False
+    steps: Tensor,
+    log_norms: Tensor,
+    dtype: torch.dtype,
+    *,
+    exact: bool = False,
+    furthest: int = 100,
 ) -> list[int]:
     """Return up to four of the steps at which autograd's numbers are still normal.
 
-    At most step 100 (the unroll keeps a graph), at norms whose smallest relevant entries (the
-    norm times round-off) stay normal in the dtype. Exact zeros can be read too.
+    None beyond `furthest` (the unroll keeps a graph), and at norms whose smallest relevant entries
+    (the norm times round-off) stay normal in the dtype. Exact zeros can be read too.
 
     Args:
         steps: (points,) ascending.
         log_norms: (points,) natural logs of the norms there.
         dtype: what autograd computes in.
         exact: whether zeros are exact ones, which autograd must find as well.
+        furthest: the last step that may be read.
     """
     info = torch.finfo(dtype)
     low = math.log(info.tiny / info.eps)
@@ -111,7 +117,7 @@ def readable_steps(
     usable = (log_norms > low) & (log_norms < high)
     if exact:
         usable |= torch.isneginf(log_norms)
-    candidates: list[int] = steps[usable & (steps <= 100)].tolist()
+    candidates: list[int] = steps[usable & (steps <= furthest)].tolist()
     if len(candidates) <= 4:
         return candidates
     last = len(candidates) - 1

@@ -24,6 +24,14 @@ def prefers_vectors(place: BlockPlace, norm: Norm, points: Tensor) -> bool:
     return norm == "spectral" and place.state_size >= WIDE and len(points) <= FEW_POINTS
 
 
+def suits_vectors(cell: CellLike, state: State, norm: Norm, method: str) -> bool:
+    """Return whether a measurement of few points would be by vectors: asked for, or by itself."""
+    if method == "krylov":
+        return True
+    wide = norm == "spectral" and sum(cell.part_sizes) >= WIDE
+    return method == "auto" and wide and KrylovMeasurement.applies(cell, state)
+
+
 class KrylovMeasurement:
     """As `Measurement`, by `KrylovProcess`.
 

@@ -23,7 +23,8 @@ class OrthonormalBasis:
     def newest(self) -> Tensor:
         """The last block that was added."""
         assert self._vectors is not None
-        return self._vectors[:, :, -self._width :]
+        newest: Tensor = self._vectors[:, :, -self._width :]
+        return newest
 
     def extend(self, block: Tensor) -> Tensor:
         """Add what is new in a block; return its coefficients, (batch, vectors, width).

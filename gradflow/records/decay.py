@@ -77,6 +77,8 @@ class DecayCurve:
     first_zero_step: int | None = None
     zero_reason: str | None = None
     method: str = "dense"
+    settled_step: int | None = None
+    log10_norm_upper: FloatArray | None = None
     autograd: AutogradCheck | None = None
     notes: tuple[str, ...] = ()
 
@@ -96,6 +98,7 @@ class DecayCurve:
 
     def to_json(self) -> Json:
         """Return the curve as one entry of the contract's `results.curves`."""
+        upper = self.log10_norm_upper
         return {
             "cell": self.cell,
             "gate_name": self.gate_name,
@@ -108,7 +111,9 @@ class DecayCurve:
             "norm": self.norm,
             "method": self.method,
             "steps": [int(step) for step in self.steps],
+            "settled_step": self.settled_step,
             "log10_norm": finite_list(self.log10_norm),
+            "log10_norm_upper": None if upper is None else finite_list(upper),
             "first_zero_step": self.first_zero_step,
             "zero_reason": self.zero_reason,
             "trend_log10": None if self.trend_log10 is None else finite_list(self.trend_log10),
@@ -132,12 +137,14 @@ class DecayCurve:
         log10_norm = array_from_list(document["log10_norm"], missing=math.nan)
         if zero_from is not None:  # null means zero from that step on, "not a number" elsewhere
             log10_norm[np.isnan(log10_norm) & (steps >= zero_from)] = -math.inf
-        trend = document["trend_log10"]
+        trend, upper = document["trend_log10"], document.get("log10_norm_upper")
         return cls(
             **{key: document[key] for key in _PLAIN_CURVE_FIELDS},
             steps=steps,
             log10_norm=log10_norm,
             trend_log10=None if trend is None else array_from_list(trend, missing=math.nan),
+            settled_step=document.get("settled_step"),
+            log10_norm_upper=None if upper is None else array_from_list(upper, missing=-math.inf),
             autograd=autograd,
             notes=tuple(document["notes"]),
         )

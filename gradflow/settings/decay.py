@@ -51,6 +51,9 @@ class DecaySettings(Settings):
         (0.0, 1.0), description="the gain of the candidate's recurrent matrix"
     )
     gate_weights: Gain = Field(0.0, description="the scale of the held gates' random weights")
+    method: Literal["auto", "dense", "diagonal", "generic", "jump", "krylov"] = Field(
+        "auto", description="the way to measure"
+    )
     dtype: Literal["float64", "float32"] = Field("float64", description="the number format")
     device: str = Field("cpu", description="the device to compute on")
     seed: Seed = Field(0, description="the seed of all that is random")

@@ -1,0 +1,45 @@
+"""A run that is stopped: exit code 130, and what it measured is shown and kept."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+
+import pytest
+
+from gradflow.cli.progress import ProgressReport
+from gradflow.store import load_result
+from tests.cli.terminal import in_process
+
+LONG = [
+    *("--cell", "lstm", "--gate", "0.5", "--hidden", "4", "--steps", "50000000"),
+    *("--candidate-gain", "1", "--gate-weights", "0.1", "--method", "dense", "--points", "300"),
+]
+
+
+def test_a_stopped_decay_keeps_what_it_measured(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Ctrl-C in a run of hours leaves the curve up to there, stored and printed."""
+
+    def press_control_c(_: ProgressReport, what: str, done: int, total: int) -> None:
+        assert (what, total) == ("lstm, candidate gain 1", 50_000_000)
+        if done > 3000:
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(ProgressReport, "__call__", press_control_c)
+    answer = in_process(capsys, "decay", *LONG, "--format", "json", "--out", "run")
+    assert answer.code == 130, answer.err
+    assert "Traceback" not in answer.err
+    last = answer.err.strip().splitlines()[-1]
+    assert last.startswith("Interrupted: lstm, candidate gain 1: the norms are known up to step 2")
+    assert last.endswith("of 50000000. What was measured is in run.")
+    document = json.loads(answer.out)
+    assert document == json.loads((tmp_path / "run" / "result.json").read_text())
+    curve = document["results"]["curves"][0]
+    assert curve["steps"][0] == 1
+    assert 1000 < curve["steps"][-1] < 4000
+    assert "of 50000000" in load_result(tmp_path / "run").environment["interrupted"]
+    assert (tmp_path / "run" / "figures" / "decay.png").exists()
