@@ -16,8 +16,12 @@ from gradflow.errors import CheckpointError, UnsafeCheckpointError
 Shape = tuple[int, ...]
 
 
-def read_numpy_archive(path: Path) -> dict[str, Tensor]:
+def read_numpy_archive(path: Path, *, whole: bool = False) -> dict[str, Tensor]:
     """Return the arrays of an .npz as tensors; those of no recurrent layer without their numbers.
+
+    Args:
+        path: the file.
+        whole: read the numbers of all of them.
 
     Raises:
         UnsafeCheckpointError: an array of Python objects, which are pickled.
@@ -35,7 +39,7 @@ def read_numpy_archive(path: Path) -> dict[str, Tensor]:
     with np.load(path, allow_pickle=False) as stored:
         return {
             name: _tensor(path, name, stored[name])
-            if may_be_recurrent(name)
+            if whole or may_be_recurrent(name)
             else torch.empty(shape, device="meta")
             for name, (shape, _) in headers.items()
         }

@@ -28,13 +28,15 @@ from gradflow.checkpoints.files.tensor_names import may_be_recurrent
 from gradflow.errors import CheckpointError
 
 
-def read_file(path: str | Path) -> object:
+def read_file(path: str | Path, *, whole: bool = False) -> object:
     """Return what a file of weights holds, tensors on the CPU, as it is nested in the file.
 
     A large file is mapped to memory or read in part, so that only recurrent weights cost memory.
 
     Args:
         path: the file, of any ending; `~` is the home folder.
+        whole: read the numbers of all tensors; else those of no recurrent layer may lack theirs
+            (on torch's meta device).
 
     Raises:
         UnsafeCheckpointError: to read it would run code that is pickled in it.
@@ -44,7 +46,7 @@ def read_file(path: str | Path) -> object:
     place = Path(path).expanduser()
     kind = kind_of_file(place)
     try:
-        return _read(place, kind)
+        return _read(place, kind, whole=whole)
     except CheckpointError:
         raise
     except MemoryError as problem:
@@ -57,21 +59,21 @@ def read_file(path: str | Path) -> object:
         ) from problem
 
 
-def _read(place: Path, kind: Kind) -> object:
+def _read(place: Path, kind: Kind, *, whole: bool) -> object:
     if kind == "safetensors":
-        return _read_safetensors(place)
+        return _read_safetensors(place, whole=whole)
     if kind == "npz":
-        return read_numpy_archive(place)
+        return read_numpy_archive(place, whole=whole)
     return _read_torch(place, legacy=kind == "torch-legacy")
 
 
-def _read_safetensors(place: Path) -> dict[str, torch.Tensor]:
+def _read_safetensors(place: Path, *, whole: bool) -> dict[str, torch.Tensor]:
     try:
         with safe_open(place, framework="pt", device="cpu") as stored:
             names = list(stored.keys())
             return {
                 name: stored.get_tensor(name)
-                if may_be_recurrent(name)
+                if whole or may_be_recurrent(name)
                 else torch.empty(stored.get_slice(name).get_shape(), device="meta")
                 for name in names
             }

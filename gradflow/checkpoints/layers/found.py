@@ -10,7 +10,7 @@ from torch import Tensor
 
 from gradflow.cells import CellLike
 
-Kind = Literal["lstm", "gru", "rnn"]
+Kind = Literal["lstm", "gru", "rnn"]  # of those that files are searched for
 Direction = Literal["forward", "reverse"]
 
 
@@ -64,14 +64,16 @@ class FoundLayer:
     """One layer and direction of a recurrent module in a file of weights, as a float64 cell.
 
     `name` is the module's dotted name without wrappers (`module.`, `_orig_mod.`, `model.`), or its
-    kind where the file is that module alone. `layers` and `directions` count those of the module.
+    kind where the file is that module alone. `kind` is lstm, gru or rnn, or the class of a user's
+    cell (those are found in modules, not in files). `layers` and `directions` count those of the
+    module.
     `dtype` is what is stored; `parameters` counts the effective weights and biases. `rebuilt` says
     of which weights something else was stored, and how they were computed. `notes` say in
     sentences what one should know.
     """
 
     name: str
-    kind: Kind
+    kind: str
     layer: int
     direction: Direction
     input_size: int
@@ -99,7 +101,7 @@ class FoundModule:
     """A recurrent module of a file: all its layers and directions, in torch's order."""
 
     name: str
-    kind: Kind
+    kind: str
     layers: tuple[FoundLayer, ...]
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import get_args
@@ -12,7 +12,7 @@ import torch
 from gradflow.cells.rnn import Nonlinearity
 from gradflow.checkpoints.files.read_file import read_file
 from gradflow.checkpoints.layers.find_layers import find_slots
-from gradflow.checkpoints.layers.found import Checkpoint, FoundLayer, Unread
+from gradflow.checkpoints.layers.found import Checkpoint, FoundLayer, Slot, Unread
 from gradflow.checkpoints.layers.read_slot import UnreadableSlot, read_slot
 from gradflow.checkpoints.layers.state_dicts import NamedTensors, find_tensors
 from gradflow.errors import CheckpointError, QuantisedError, UnknownNameError, nearest_name
@@ -20,7 +20,7 @@ from gradflow.errors import CheckpointError, QuantisedError, UnknownNameError, n
 _SHOWN = 4
 
 
-def load_layers(path: str | Path, *, nonlinearity: Nonlinearity = "tanh") -> list[FoundLayer]:
+def load_layers(path: str | Path, *, nonlinearity: Nonlinearity | None = None) -> list[FoundLayer]:
     """Return every RNN, LSTM and GRU in a file of weights, a float64 cell per layer and direction.
 
     See `load_checkpoint`, which also returns what was left out.
@@ -28,8 +28,7 @@ def load_layers(path: str | Path, *, nonlinearity: Nonlinearity = "tanh") -> lis
     return list(load_checkpoint(path, nonlinearity=nonlinearity).layers)
 
 
-@torch.no_grad()
-def load_checkpoint(path: str | Path, *, nonlinearity: Nonlinearity = "tanh") -> Checkpoint:
+def load_checkpoint(path: str | Path, *, nonlinearity: Nonlinearity | None = None) -> Checkpoint:
     """Return every recurrent layer in a file of weights: .pt .pth .ckpt .tar .safetensors .npz.
 
     Nothing in the file is run. Wrapping dicts (Lightning's and others) and prefixes (`module.`,
@@ -38,7 +37,7 @@ def load_checkpoint(path: str | Path, *, nonlinearity: Nonlinearity = "tanh") ->
 
     Args:
         path: the file.
-        nonlinearity: of plain RNNs, "tanh" or "relu", which no weight tells.
+        nonlinearity: of plain RNNs, "tanh" or "relu", which no weight tells; tanh where None.
 
     Returns:
         The layers in the order of the file, each module's in torch's order, and in `unread` those
@@ -50,20 +49,34 @@ def load_checkpoint(path: str | Path, *, nonlinearity: Nonlinearity = "tanh") ->
         QuantisedError: all recurrent weights in it are stored as whole numbers.
         UnknownNameError: another nonlinearity.
     """
-    if nonlinearity not in get_args(Nonlinearity):
+    if nonlinearity is not None and nonlinearity not in get_args(Nonlinearity):
         known = nearest_name(nonlinearity, get_args(Nonlinearity))
         raise UnknownNameError(f"nonlinearity {nonlinearity!r} does not exist. {known}")
     named = find_tensors(read_file(path))
-    layers: list[FoundLayer] = []
-    unread: list[Unread] = []
-    for slot in find_slots(named):
-        try:
-            layers.append(read_slot(slot, nonlinearity=nonlinearity))
-        except UnreadableSlot as problem:
-            unread.append(Unread(slot.title, str(problem), problem.quantised))
+    layers, unread = read_slots(find_slots(named), lambda _: nonlinearity)
     if not layers:
         raise _nothing_found(str(path), named, unread)
-    return Checkpoint(str(path), tuple(_by_module(layers)), tuple(unread), named.notes)
+    return Checkpoint(str(path), layers, unread, named.notes)
+
+
+def read_slots(
+    slots: Sequence[Slot], nonlinearity_of: Callable[[str], Nonlinearity | None]
+) -> tuple[tuple[FoundLayer, ...], tuple[Unread, ...]]:
+    """Return the layers that slots make, told of each other, and those that make none.
+
+    Args:
+        slots: in order.
+        nonlinearity_of: of a plain RNN by its module's name; None where nobody knows.
+    """
+    layers: list[FoundLayer] = []
+    unread: list[Unread] = []
+    with torch.no_grad(), torch.random.fork_rng(devices=[]):  # new cells draw random weights
+        for slot in slots:
+            try:
+                layers.append(read_slot(slot, nonlinearity=nonlinearity_of(slot.owner)))
+            except UnreadableSlot as problem:
+                unread.append(Unread(slot.title, str(problem), problem.quantised))
+    return tuple(_by_module(layers)), tuple(unread)
 
 
 def _by_module(layers: Sequence[FoundLayer]) -> list[FoundLayer]:

@@ -26,6 +26,9 @@ from gradflow.checkpoints.layers.stored_numbers import (
 )
 
 _LEARNED = ("", "raw", "g", "v", "orig", "original", "original0", "original1")
+_UNKNOWN_SQUASHING = (
+    "Whether the RNN squashes by tanh or relu is not in its weights; tanh is taken."
+)
 _ASK_MODULE = "Measure the module itself: --model file.py:make_model --checkpoint FILE"
 
 
@@ -41,12 +44,12 @@ class QuantisedSlot(UnreadableSlot):
     quantised = True
 
 
-def read_slot(slot: Slot, *, nonlinearity: Nonlinearity = "tanh") -> FoundLayer:
+def read_slot(slot: Slot, *, nonlinearity: Nonlinearity | None = None) -> FoundLayer:
     """Return one layer as a cell in float64.
 
     Args:
         slot: its tensors as stored.
-        nonlinearity: of a plain RNN, "tanh" or "relu", which no weight tells.
+        nonlinearity: of a plain RNN, "tanh" or "relu"; tanh, with a note, where nobody knows.
 
     Raises:
         UnreadableSlot: numbers that are missing or quantised, a parametrization or shapes that
@@ -64,7 +67,8 @@ def read_slot(slot: Slot, *, nonlinearity: Nonlinearity = "tanh") -> FoundLayer:
         raise UnreadableSlot(f"{problem}. {_ASK_MODULE}") from problem
     weights, missing = _with_both_biases(weights, shape)
     notes += missing
-    dtype = dtype_name(tensor for name, tensor in stored.items())
+    dtype = dtype_name(stored.values())
+    unsure = (_UNKNOWN_SQUASHING,) if shape.kind == "rnn" and nonlinearity is None else ()
     return FoundLayer(
         name=slot.owner,
         kind=shape.kind,
@@ -82,7 +86,7 @@ def read_slot(slot: Slot, *, nonlinearity: Nonlinearity = "tanh") -> FoundLayer:
         stored=dict(slot.stored),
         rebuilt={name: found.how for name, found in rebuilt.items() if found.how},
         nonfinite=find_nonfinite({slot.stored[n]: rebuilt[n].tensor for n in rebuilt}),
-        notes=(*notes, *_notes(slot, shape, rebuilt, dtype, nonlinearity)),
+        notes=(*notes, *_notes(slot, shape, rebuilt, dtype), *unsure),
     )
 
 
@@ -120,15 +124,16 @@ def _with_both_biases(
 
 
 def _cell(
-    shape: LayerShape, weights: Mapping[str, Tensor], slot: Slot, nonlinearity: Nonlinearity
+    shape: LayerShape, weights: Mapping[str, Tensor], slot: Slot, nonlinearity: Nonlinearity | None
 ) -> CellLike:
     cell = _empty_cell(shape, slot, has_bias="bias_ih" in weights, nonlinearity=nonlinearity)
-    cell.load_state_dict(dict(weights))
-    return ForeignCell(cell) if isinstance(cell, ProjectedLSTM) else cell
+    wrapped = ForeignCell(cell) if isinstance(cell, ProjectedLSTM) else cell
+    cell.load_state_dict(dict(weights))  # after it was wrapped, which refuses NaN
+    return wrapped
 
 
 def _empty_cell(
-    shape: LayerShape, slot: Slot, *, has_bias: bool, nonlinearity: Nonlinearity
+    shape: LayerShape, slot: Slot, *, has_bias: bool, nonlinearity: Nonlinearity | None
 ) -> Cell | ProjectedLSTM:
     widths = (shape.input_size, shape.hidden_size)
     if shape.projection is not None:
@@ -137,12 +142,10 @@ def _empty_cell(
         return LSTM(*widths, bias=has_bias, dtype=torch.float64)
     if shape.kind == "gru":
         return GRU(*widths, bias=has_bias, reset=slot.reset, dtype=torch.float64)
-    return RNN(*widths, bias=has_bias, nonlinearity=nonlinearity, dtype=torch.float64)
+    return RNN(*widths, bias=has_bias, nonlinearity=nonlinearity or "tanh", dtype=torch.float64)
 
 
-def _notes(
-    slot: Slot, shape: LayerShape, rebuilt: Mapping[str, Rebuilt], dtype: str, nonlinearity: str
-) -> list[str]:
+def _notes(slot: Slot, shape: LayerShape, rebuilt: Mapping[str, Rebuilt], dtype: str) -> list[str]:
     """Return what one should know of how the cell came to be."""
     notes = []
     if dtype != "float64":
@@ -152,11 +155,6 @@ def _notes(
             notes.append(f"{name} is computed from what is stored of it: {found.how}.")
         if found.assumed:
             notes.append(found.assumed)
-    if shape.kind == "rnn":
-        notes.append(
-            f"Whether the RNN squashes by tanh or relu is not in its weights; {nonlinearity} is "
-            "taken."
-        )
     if slot.beside:
         shown = ", ".join(slot.beside[:3])
         notes.append(

@@ -44,7 +44,7 @@ def rebuild(parts: Parts) -> Rebuilt:
     Raises:
         UnknownParametrization: the parts are of no parametrization that is known.
     """
-    wide = {name: tensor.detach().to(torch.float64) for name, tensor in parts.items()}
+    wide = {name: tensor.detach().cpu().to(torch.float64) for name, tensor in parts.items()}
     names = set(wide)
     for needed, how, compute in _WAYS:
         if needed <= names:
