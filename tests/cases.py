@@ -23,6 +23,12 @@ each_kind = pytest.mark.parametrize("kind", SUBJECT_KINDS)
 """Run a test once for every kind of cell; the test takes an argument `kind`."""
 
 
+def normal(*shape: int, seed: int = 0) -> Tensor:
+    """Return standard normal float64 numbers of this shape, the same ones for one seed."""
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+
 @dataclass(frozen=True)
 class Setup:
     """Sizes, seed, start ("random" or "zero") and dtype of a subject."""
