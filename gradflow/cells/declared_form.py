@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -59,7 +61,7 @@ def read_declarations(
     """
     names, sizes = _declared_names(module), _declared_sizes(module)
     bare: bool | None = None
-    if callable(getattr(module, "initial_state", None)):
+    if callable(attribute_of(module, "initial_state")):
         state, bare = call_initial_state(module, PROBE_ROWS)
         sizes = tuple(part.shape[-1] for part in state)
     if names is not None and sizes is not None and len(names) != len(sizes):
@@ -74,6 +76,20 @@ def read_declarations(
         names,
         bare,
     )
+
+
+def attribute_of(module: nn.Module, name: str, default: Any = None) -> Any:
+    """Return an attribute of a user's module, or the default where it has none.
+
+    Raises:
+        CellLoadError: it is a property, and the user's code in it failed.
+    """
+    try:
+        return getattr(module, name, default)
+    except Exception as error:
+        raise CellLoadError(
+            f"{type(module).__name__}.{name} failed: {describe_fault(error)}"
+        ) from error
 
 
 def call_initial_state(module: nn.Module, batch: int) -> tuple[State, bool]:
@@ -109,7 +125,7 @@ def declared_kept_part(module: nn.Module, parts: tuple[str, ...]) -> str:
     Raises:
         CellLoadError: the declared one is no part of the state.
     """
-    kept = getattr(module, "kept_part", None)
+    kept = attribute_of(module, "kept_part")
     if not isinstance(kept, str):
         return "c" if "c" in parts else parts[0]
     if kept not in parts:
@@ -122,7 +138,7 @@ def require_module(module: object) -> nn.Module:
     """Return the module (uncompiled, where it was compiled).
 
     Raises:
-        CellLoadError: it is no module, or a scripted one.
+        CellLoadError: it is no module, a scripted one, or of a class that torch cannot take apart.
     """
     if not isinstance(module, nn.Module):
         raise CellLoadError(
@@ -134,6 +150,11 @@ def require_module(module: object) -> nn.Module:
             "a scripted module hides its parameters from torch.func; give the Python module that "
             "it was scripted from."
         )
+    if type(module).__hash__ is None:
+        raise CellLoadError(
+            f"{type(module).__name__} cannot be hashed, and torch keeps modules in sets. Where "
+            "@dataclass made it so, write @dataclass(eq=False)."
+        )
     original = getattr(module, "_orig_mod", None)  # torch.compile's wrapper
     return original if isinstance(original, nn.Module) else module
 
@@ -144,7 +165,7 @@ def is_lazy(module: nn.Module) -> bool:
 
 
 def _declared_names(module: nn.Module) -> tuple[str, ...] | None:
-    names = getattr(module, "parts", None)
+    names = attribute_of(module, "parts")
     if not isinstance(names, tuple | list) or not all(isinstance(name, str) for name in names):
         return None
     if not names or len(set(names)) < len(names) or "joint" in names:
@@ -155,19 +176,21 @@ def _declared_names(module: nn.Module) -> tuple[str, ...] | None:
 
 
 def _declared_sizes(module: nn.Module) -> tuple[int, ...] | None:
-    sizes = getattr(module, "state_size", None)
-    if isinstance(sizes, int) and not isinstance(sizes, bool):
+    sizes = attribute_of(module, "state_size")
+    if isinstance(sizes, Integral) and not isinstance(sizes, bool):
         sizes = (sizes,)
-    if not isinstance(sizes, tuple | list) or not all(isinstance(size, int) for size in sizes):
+    if not isinstance(sizes, tuple | list) or not all(isinstance(size, Integral) for size in sizes):
         return None
     if not sizes or any(size < 1 for size in sizes):
         raise CellLoadError(
             f"state_size is the width of each part, 1 or more; {type(module).__name__} has {sizes}."
         )
-    return tuple(sizes)
+    return tuple(map(int, sizes))
 
 
 def _whole(module: nn.Module, name: str) -> int | None:
     """Return an attribute where it is a positive whole number."""
-    value = getattr(module, name, None)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+    value = attribute_of(module, name)
+    if not isinstance(value, Integral) or isinstance(value, bool) or value <= 0:
+        return None
+    return int(value)  # of NumPy's whole numbers too

@@ -19,9 +19,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from gradflow.cells.declared_form import attribute_of
 from gradflow.cells.gates import Gate, Rows, parameter_of
-from gradflow.cells.user_code import describe_fault
 from gradflow.errors import CellLoadError, UnknownNameError
+
+HOLD_ARGUMENTS = ("candidate_gain", "gate_weights", "generator")  # hold_'s own, beside the gates
 
 
 def declared_gates(module: nn.Module) -> tuple[Gate, ...]:
@@ -32,11 +34,7 @@ def declared_gates(module: nn.Module) -> tuple[Gate, ...]:
             that comes twice, a parameter that does not exist, rows out of range, rows that two
             gates share, a recurrent block that is not square.
     """
-    try:
-        declared = getattr(module, "gates", ())
-    except Exception as error:  # a property is the user's code
-        name = type(module).__name__
-        raise CellLoadError(f"{name}.gates failed: {describe_fault(error)}") from error
+    declared = attribute_of(module, "gates", ())
     if isinstance(declared, nn.Module | nn.Parameter | Tensor):
         return ()  # a layer that happens to be called `gates`
     if callable(declared) or not isinstance(declared, Sequence) or isinstance(declared, str):
@@ -59,6 +57,11 @@ def _require_distinct(gates: Sequence[Gate]) -> None:
     names = Counter(gate.name for gate in gates)
     if repeated := [name for name, count in names.items() if count > 1]:
         raise CellLoadError(f"every gate has a name of its own; {repeated[0]!r} comes twice.")
+    if taken := [name for name in names if name in HOLD_ARGUMENTS]:
+        raise CellLoadError(
+            f"no gate is called {taken[0]!r}: hold_ takes gates by name, and that is an argument "
+            f"of its own. Call it {taken[0]}_gate."
+        )
     candidates = [gate.name for gate in gates if gate.role == "candidate"]
     if len(candidates) > 1:
         raise CellLoadError(

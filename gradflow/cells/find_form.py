@@ -159,4 +159,6 @@ def _silence(fault: CellCallError) -> int:
     """
     if fault.__cause__ is None:
         return 2 if "shape" in str(fault) else 0
+    if "'tuple' object" in str(fault):  # it wants a tensor, and was tried with several parts
+        return 3
     return 3 if isinstance(fault.__cause__, RuntimeError | ValueError | TypeError) else 1

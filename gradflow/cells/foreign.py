@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from gradflow.cells.arguments import require_state, require_tensor
 from gradflow.cells.call_form import CallForm
 from gradflow.cells.declared_form import (
+    attribute_of,
     call_initial_state,
     declared_kept_part,
     is_lazy,
@@ -166,7 +167,7 @@ class ForeignCell(SharedModule):
     def initial_state(self, batch: int = 1) -> State:
         """Return the module's own first state, or zeros, in the module's dtype."""
         like = float_like(self)
-        if callable(getattr(self.module, "initial_state", None)):
+        if callable(attribute_of(self.module, "initial_state")):
             own, _ = call_initial_state(self.module, batch)
             return tuple(part.to(like) for part in own)
         return tuple(like.new_zeros(batch, size) for size in self.part_sizes)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from gradflow.cells.call_form import CallForm
-from gradflow.cells.declared_form import PROBE_ROWS, call_initial_state
+from gradflow.cells.declared_form import PROBE_ROWS, attribute_of, call_initial_state
 from gradflow.cells.find_form import float_like
 from gradflow.cells.shapes import State
 from gradflow.errors import CellCallError, CellLoadError
@@ -50,8 +50,10 @@ class Probe:
 def trial_copy(module: nn.Module) -> nn.Module | None:
     """Return a copy, so that trials leave no trace, or None where the module cannot be copied."""
     try:
-        return copy.deepcopy(module)
-    except (RuntimeError, TypeError, NotImplementedError):  # holds a tensor with a graph, a lock
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch's own, while it copies scripted layers
+            return copy.deepcopy(module)
+    except Exception:  # it holds a graph, a lock, a scripted function; or will not be copied
         return None
 
 
@@ -110,7 +112,7 @@ def _require_same_answer_twice(probe: Probe) -> None:
 def _require_finite_answers(probe: Probe) -> None:
     zero = tuple(torch.zeros_like(part) for part in probe.state)
     start = zero
-    if callable(getattr(probe.module, "initial_state", None)):
+    if callable(attribute_of(probe.module, "initial_state")):
         own, _ = call_initial_state(probe.module, PROBE_ROWS)
         start = tuple(part.to(probe.x) for part in own)
     tries = (

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from gradflow.cells.call_form import CallForm
+from gradflow.cells.declared_form import attribute_of
 from gradflow.cells.foreign_checks import Probe
 from gradflow.cells.gates import Gate
 from gradflow.cells.shapes import State
@@ -24,7 +25,7 @@ def call_gate_values(
         CellCallError: the call fails, or answers with anything but a dict of tensors with a row
             for every row of x.
     """
-    show = getattr(module, "gate_values", None)
+    show = attribute_of(module, "gate_values")
     if not callable(show):
         return {}
     try:
@@ -37,6 +38,10 @@ def call_gate_values(
             f"got {type(values).__name__}."
         )
     for name, value in values.items():
+        if not isinstance(name, str):
+            raise CellCallError(
+                f"gate_values(x, state) names each gate by a text, such as 'forget'; got {name!r}."
+            )
         if not isinstance(value, Tensor) or value.dim() != 2 or value.shape[0] != x.shape[0]:
             got = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
             raise CellCallError(

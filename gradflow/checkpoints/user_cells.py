@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import warnings
+import weakref
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ import torch
 from torch import nn
 
 from gradflow.cells import Cell, CellLike, ForeignCell
+from gradflow.cells.declared_form import require_module
 from gradflow.cells.foreign_checks import trial_copy
 from gradflow.cells.registry import BUILT_IN, find_factory, make_cell
 from gradflow.cells.user_code import describe_fault
@@ -20,6 +23,8 @@ from gradflow.errors import CellLoadError, GradflowError
 
 # What people call the first argument of a step; a function that starts so is no factory.
 STEP_INPUTS = {"x", "x_t", "xt", "inputs"}
+# Modules that were handed out as they are, because they cannot be copied.
+_not_copied: weakref.WeakSet[nn.Module] = weakref.WeakSet()
 
 
 def load_cell(
@@ -158,18 +163,43 @@ def _own_copy(made: object, dtype: torch.dtype | None, device: torch.device | st
     """Return a copy in this dtype and on this device: the factory may return one object always."""
     if not isinstance(made, nn.Module):
         return made
-    for name, parameter in made.named_parameters():
-        if parameter.is_complex():
-            raise CellLoadError(
-                f"parameter {name!r} is complex, but the states that are measured are real. "
-                "Keep its real and imaginary part as two parameters."
-            )
+    made = require_module(made)
+    _require_real(made)
+    own = trial_copy(made)
+    if own is None:
+        own = _not_shared(made)
     try:
-        return (trial_copy(made) or made).to(dtype=dtype, device=device)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch's own, while it converts scripted layers
+            return own.to(dtype=dtype, device=device)
     except (RuntimeError, NotImplementedError, TypeError) as error:
         raise CellLoadError(
             f"the cell cannot be converted to {dtype} on {device}: {describe_fault(error)}"
         ) from error
+
+
+def _require_real(module: nn.Module) -> None:
+    """Raise where a conversion to a real dtype would drop imaginary parts."""
+    tensors = {"parameter": module.named_parameters(), "buffer": module.named_buffers()}
+    for kind, named in tensors.items():
+        for name, tensor in named:
+            if tensor.is_complex():
+                raise CellLoadError(
+                    f"{kind} {name!r} is complex, but the states that are measured are real. "
+                    f"Keep its real and imaginary part as two {kind}s."
+                )
+
+
+def _not_shared(module: nn.Module) -> nn.Module:
+    """Return a module that cannot be copied, once: a second cell of it would share its weights."""
+    if module in _not_copied:
+        raise CellLoadError(
+            f"{type(module).__name__} is needed several times, each with weights of its own, and "
+            "it cannot be copied (copy.deepcopy fails). Name a function or class that makes a new "
+            "one at each call."
+        )
+    _not_copied.add(module)
+    return module
 
 
 def _as_cell(made: object, asked: Mapping[str, int], told: Mapping[str, int]) -> CellLike:
