@@ -64,6 +64,7 @@ def entries(settings: SaturateSettings) -> list[Entry]:
             if name not in _OPTIONS:
                 gates = _gates_of(load_user_cell(name, settings, torch.get_default_dtype()))
                 per_dtype = [[_user_entry(name, settings, dtype, gates)] for dtype in dtypes]
+                _require_one([entry for (entry,) in per_dtype])
             else:
                 per_dtype = [list(_built_in_entries(name, settings, dtype)) for dtype in dtypes]
             found += [entry for column in zip(*per_dtype, strict=True) for entry in column]
@@ -118,6 +119,15 @@ def _user_entry(
     except GradflowError as error:
         return Entry(name, "user", dtype, None, one_line(error))
     return _tried(name, settings, replace(subject, found=gates))
+
+
+def _require_one(found: list[Entry]) -> None:
+    """Raise where a user's cell runs in no dtype: without a trial nothing would be shown."""
+    if all(entry.subject is None for entry in found):
+        shown = ", ".join(str(entry.dtype).removeprefix("torch.") for entry in found)
+        raise CellLoadError(
+            f"{found[0].name} runs in none of the dtypes asked for ({shown}): {found[0].problem}"
+        )
 
 
 def _gates_of(subject: Subject) -> tuple[Gate, ...]:
