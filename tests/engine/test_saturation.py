@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from torch import nn
@@ -130,7 +132,10 @@ def test_every_gate_has_a_place_and_an_lstms_input_gate_is_not_its_input(kind: s
 @pytest.mark.parametrize("kind", ["lstm", "gru", "gru-before", "rnn"])
 @pytest.mark.parametrize("name", ["input", "state"])
 def test_the_identity_carries_the_number_to_every_gate_once(kind: str, name: str):
-    """With all else zero, the pre-activation of each gate is the number: a gate at logit(0.9)."""
+    """With all else zero, the pre-activation of each gate is the number: a gate at logit(0.9).
+
+    A plain RNN has no gate, and its candidate is tanh of the number.
+    """
     subject = built_in(kind)
     with torch.no_grad():
         for parameter in subject.parameters.values():
@@ -141,9 +146,9 @@ def test_the_identity_carries_the_number_to_every_gate_once(kind: str, name: str
     zero = tuple(torch.zeros_like(part) for part in feed.start)
     state = feed.start if name == "state" else zero
     _, shown = subject.step(other.xs[0], state)
-    for gate, values in shown.items():
-        if gate != "candidate":
-            assert values.flatten().tolist() == pytest.approx([0.9] * values.numel())
+    held = {gate.name: 0.9 for gate in subject.gates if gate.role != "candidate"}
+    for gate, number in (held or {"candidate": math.tanh(value)}).items():
+        assert shown[gate].flatten().tolist() == pytest.approx([number] * shown[gate].numel())
 
 
 def test_a_users_weights_are_left_as_they_are():
