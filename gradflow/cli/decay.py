@@ -19,7 +19,12 @@ from gradflow.cli.options import (
     Switch,
     Text,
     TextList,
+    dtype_setting,
+    norm_setting,
+    reset_setting,
     setting,
+    start_setting,
+    state_setting,
 )
 
 _CELLS, _HELD, _HOW = "What is measured", "How the gates are held", "How it is measured"
@@ -46,15 +51,7 @@ def decay(
     ] = None,
     steps: Annotated[Text, setting("Time steps T.", default="100", panel=_CELLS)] = None,
     hidden: Annotated[Text, setting("Hidden units.", default="64", panel=_CELLS)] = None,
-    state: Annotated[
-        Text,
-        setting(
-            "Part of the state: c, h or joint.",
-            default="c for an LSTM, h for others",
-            panel=_CELLS,
-            names=("c", "h", "joint"),
-        ),
-    ] = None,
+    state: Annotated[Text, state_setting(_CELLS)] = None,
     input_gate: Annotated[
         Text,
         setting(
@@ -66,15 +63,7 @@ def decay(
     ] = None,
     output_gate: Annotated[Text, setting("LSTM output gate.", default="0.5", panel=_HELD)] = None,
     reset_gate: Annotated[Text, setting("GRU reset gate.", default="0.5", panel=_HELD)] = None,
-    reset: Annotated[
-        Text,
-        setting(
-            "GRU: reset before the matrix product (textbooks) or after it (torch).",
-            default="after",
-            panel=_HELD,
-            names=("after", "before"),
-        ),
-    ] = None,
+    reset: Annotated[Text, reset_setting(_HELD)] = None,
     candidate_gain: Annotated[
         TextList,
         setting(
@@ -91,15 +80,7 @@ def decay(
             panel=_HELD,
         ),
     ] = None,
-    norm: Annotated[
-        Text,
-        setting(
-            "spectral or frobenius.",
-            default="spectral",
-            panel=_HOW,
-            names=("spectral", "frobenius"),
-        ),
-    ] = None,
+    norm: Annotated[Text, norm_setting(_HOW)] = None,
     method: Annotated[
         Text,
         setting(
@@ -110,15 +91,7 @@ def decay(
             names=("auto", "dense", "diagonal", "generic", "jump", "krylov"),
         ),
     ] = None,
-    start: Annotated[
-        Text,
-        setting(
-            "State at step 0: random or zero.",
-            default="random",
-            panel=_HOW,
-            names=("random", "zero"),
-        ),
-    ] = None,
+    start: Annotated[Text, start_setting(_HOW)] = None,
     paths: Annotated[
         Switch,
         typer.Option(
@@ -136,10 +109,7 @@ def decay(
             panel=_HOW,
         ),
     ] = None,
-    dtype: Annotated[
-        Text,
-        setting("float64 or float32.", default="float64", panel=_HOW, names=("float64", "float32")),
-    ] = None,
+    dtype: Annotated[Text, dtype_setting(_HOW)] = None,
     device: Device = None,
     seed: Seed = None,
     config: Config = None,

@@ -18,7 +18,12 @@ from gradflow.cli.options import (
     Seed,
     Text,
     TextList,
+    dtype_setting,
+    norm_setting,
+    reset_setting,
     setting,
+    start_setting,
+    state_setting,
 )
 
 _WHAT, _HOW = "What is compared", "How it is measured"
@@ -68,49 +73,14 @@ def inits(
             names=("normal", "zero"),
         ),
     ] = None,
-    start: Annotated[
-        Text,
-        setting(
-            "State at step 0: random or zero.",
-            default="random",
-            panel=_HOW,
-            names=("random", "zero"),
-        ),
-    ] = None,
-    state: Annotated[
-        Text,
-        setting(
-            "Part of the state: c, h or joint.",
-            default="c for an LSTM, h for others",
-            panel=_HOW,
-            names=("c", "h", "joint"),
-        ),
-    ] = None,
-    norm: Annotated[
-        Text,
-        setting(
-            "spectral or frobenius.",
-            default="spectral",
-            panel=_HOW,
-            names=("spectral", "frobenius"),
-        ),
-    ] = None,
+    start: Annotated[Text, start_setting(_HOW)] = None,
+    state: Annotated[Text, state_setting(_HOW)] = None,
+    norm: Annotated[Text, norm_setting(_HOW)] = None,
     threshold: Annotated[
         Text, setting("The norm at which a gradient is gone.", default="0.001", panel=_HOW)
     ] = None,
-    reset: Annotated[
-        Text,
-        setting(
-            "GRU: reset before the matrix product (textbooks) or after it (torch).",
-            default="after",
-            panel=_HOW,
-            names=("after", "before"),
-        ),
-    ] = None,
-    dtype: Annotated[
-        Text,
-        setting("float64 or float32.", default="float64", panel=_HOW, names=("float64", "float32")),
-    ] = None,
+    reset: Annotated[Text, reset_setting(_HOW)] = None,
+    dtype: Annotated[Text, dtype_setting(_HOW)] = None,
     device: Device = None,
     seed: Seed = None,
     config: Config = None,

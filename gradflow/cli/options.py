@@ -48,6 +48,49 @@ def setting(text: str, *, default: str, panel: str, names: Sequence[str] = ()) -
     )
 
 
+def state_setting(panel: str) -> Any:
+    """Return the option of the part of the state that is measured."""
+    return setting(
+        "Part of the state: c, h or joint.",
+        default="c for an LSTM, h for others",
+        panel=panel,
+        names=("c", "h", "joint"),
+    )
+
+
+def start_setting(panel: str) -> Any:
+    """Return the option of the state at step 0."""
+    return setting(
+        "State at step 0: random or zero.",
+        default="random",
+        panel=panel,
+        names=("random", "zero"),
+    )
+
+
+def reset_setting(panel: str) -> Any:
+    """Return the option of the GRU's reset place."""
+    return setting(
+        "GRU: reset before the matrix product (textbooks) or after it (torch).",
+        default="after",
+        panel=panel,
+        names=("after", "before"),
+    )
+
+
+def norm_setting(panel: str) -> Any:
+    """Return the option of the norm."""
+    return setting(
+        "spectral or frobenius.", default="spectral", panel=panel, names=("spectral", "frobenius")
+    )
+
+
+def dtype_setting(panel: str) -> Any:
+    """Return the option of the dtype that is computed in."""
+    names = ("float64", "float32")
+    return setting("float64 or float32.", default="float64", panel=panel, names=names)
+
+
 def _presets(incomplete: str) -> list[str]:
     from gradflow.config import preset_names
 

@@ -17,7 +17,9 @@ from gradflow.cli.options import (
     Quiet,
     Seed,
     Text,
+    reset_setting,
     setting,
+    start_setting,
 )
 
 _CELL, _INPUT, _HOW = "What is measured", "What it is fed", "How it is measured"
@@ -43,15 +45,7 @@ def spectrum(
         ),
     ] = None,
     hidden: Annotated[Text, setting("Hidden units.", default="64", panel=_CELL)] = None,
-    reset: Annotated[
-        Text,
-        setting(
-            "GRU: reset before the matrix product (textbooks) or after it (torch).",
-            default="after",
-            panel=_CELL,
-            names=("after", "before"),
-        ),
-    ] = None,
+    reset: Annotated[Text, reset_setting(_CELL)] = None,
     networks: Annotated[
         Text, setting("Networks (draws of the weights) to average.", default="1", panel=_CELL)
     ] = None,
@@ -75,15 +69,7 @@ def spectrum(
     input_size: Annotated[
         Text, setting("Input width, where there is no data.", default="1", panel=_INPUT)
     ] = None,
-    start: Annotated[
-        Text,
-        setting(
-            "State at step 0: random or zero.",
-            default="random",
-            panel=_INPUT,
-            names=("random", "zero"),
-        ),
-    ] = None,
+    start: Annotated[Text, start_setting(_INPUT)] = None,
     count: Annotated[
         Text, setting("How many exponents, the largest first.", default="all", panel=_HOW)
     ] = None,
