@@ -14,13 +14,18 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what a type checker and an editor see
+    from gradflow.cells import Stack as Stack
     from gradflow.cells import hold_ as hold_
     from gradflow.cells import register_cell as register_cell
     from gradflow.checkpoints import from_torch as from_torch
+    from gradflow.engine import depth_norms as depth_norms
     from gradflow.engine import jacobian_norms as jacobian_norms
     from gradflow.engine import lyapunov_spectrum as lyapunov_spectrum
+    from gradflow.engine import masked_accuracy as masked_accuracy
+    from gradflow.engine import masked_loss as masked_loss
     from gradflow.engine import path_norms as path_norms
     from gradflow.experiments.decay import run_decay as run_decay
+    from gradflow.experiments.depth import run_depth as run_depth
     from gradflow.experiments.inits import run_inits as run_inits
     from gradflow.experiments.params import run_params as run_params
     from gradflow.experiments.parity import parity as parity
@@ -32,6 +37,7 @@ if TYPE_CHECKING:  # what a type checker and an editor see
     from gradflow.experiments.step import work_lstm as work_lstm
     from gradflow.present import plot as plot
     from gradflow.settings import DecaySettings as DecaySettings
+    from gradflow.settings import DepthSettings as DepthSettings
     from gradflow.settings import InitsSettings as InitsSettings
     from gradflow.settings import ParamsSettings as ParamsSettings
     from gradflow.settings import ParitySettings as ParitySettings
@@ -49,21 +55,27 @@ _ROOMS = (
 # Where each name of the library lives.
 _NAMES = {
     "DecaySettings": "gradflow.settings",
+    "DepthSettings": "gradflow.settings",
     "InitsSettings": "gradflow.settings",
     "ParamsSettings": "gradflow.settings",
     "ParitySettings": "gradflow.settings",
     "SaturateSettings": "gradflow.settings",
     "SpectrumSettings": "gradflow.settings",
+    "Stack": "gradflow.cells",
     "StepSettings": "gradflow.settings",
+    "depth_norms": "gradflow.engine",
     "from_torch": "gradflow.checkpoints",
     "hold_": "gradflow.cells",
     "jacobian_norms": "gradflow.engine",
     "load_result": "gradflow.store",
     "lyapunov_spectrum": "gradflow.engine",
+    "masked_accuracy": "gradflow.engine",
+    "masked_loss": "gradflow.engine",
     "parity": "gradflow.experiments.parity",
     "path_norms": "gradflow.engine",
     "register_cell": "gradflow.cells",
     "run_decay": "gradflow.experiments.decay",
+    "run_depth": "gradflow.experiments.depth",
     "run_inits": "gradflow.experiments.inits",
     "run_params": "gradflow.experiments.params",
     "run_parity": "gradflow.experiments.parity",

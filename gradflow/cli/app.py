@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from gradflow import __version__
-from gradflow.cli import decay, doctor, inits, params, parity, saturate, spectrum, step
+from gradflow.cli import decay, depth, doctor, inits, params, parity, saturate, spectrum, step
 
 MEASURE, CHECK, LEARN, RESULTS = "Measure", "Check", "Learn", "Results"
 
@@ -22,6 +22,7 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
 )
 app.command("decay", rich_help_panel=MEASURE)(decay.decay)
+app.command("depth", rich_help_panel=MEASURE)(depth.depth)
 app.command("spectrum", rich_help_panel=MEASURE)(spectrum.spectrum)
 app.command("saturate", rich_help_panel=CHECK)(saturate.saturate)
 app.command("parity", rich_help_panel=CHECK)(parity.parity)

@@ -60,6 +60,7 @@ def run_depth(settings: DepthSettings, *, progress: Progress | None = None) -> D
     for name in settings.cell:
         stack, whole = base_stack(name, settings)
         _require_state_name(name, stack, settings)
+        _require_direction(name, stack, settings)
         x, lengths = batch_of(stack, settings)
         with threads_for(stack.cell(0).hidden_size ** 3):
             for subject in depth_subjects(name, stack, settings):
@@ -203,6 +204,14 @@ def _require_state_name(name: str, stack: Stack, settings: DepthSettings) -> Non
                 f"--state {settings.state!r} is no part of the state of {name}. "
                 f"{nearest_name(settings.state, known)} Or measure {name} by itself."
             )
+
+
+def _require_direction(name: str, stack: Stack, settings: DepthSettings) -> None:
+    if stack.directions == 1 and settings.read.startswith("reverse"):
+        raise UnknownNameError(
+            f"--read {settings.read!r} needs layers that read both ways, and {name} reads forward "
+            f"only. Use --bidirectional, or --read {settings.read.split()[-1]}."
+        )
 
 
 def _stack_notes(name: str, stack: Stack, whole: bool, settings: DepthSettings) -> list[str]:

@@ -12,7 +12,7 @@ from gradflow.cells import Dropout, DropoutMasks, Stack
 from gradflow.cells.base import Cell
 from gradflow.cells.registry import BUILT_IN
 from gradflow.checkpoints.user_stacks import load_stack
-from gradflow.errors import SettingError
+from gradflow.errors import SettingError, ShapeError
 from gradflow.inits import apply_, torch_default_
 from gradflow.settings.depth import DepthSettings
 
@@ -119,4 +119,7 @@ def batch_of(stack: Stack, settings: DepthSettings) -> tuple[Tensor, list[int]]:
 
 def _linked(stack: Stack) -> Stack:
     both = stack.directions == 2
-    return Stack(stack.all_cells(), bidirectional=both, residual=True).eval()
+    try:
+        return Stack(stack.all_cells(), bidirectional=both, residual=True).eval()
+    except ShapeError as error:
+        raise ShapeError(f"--residual yes: {error}") from None

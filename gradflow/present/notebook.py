@@ -13,6 +13,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from gradflow.present.decay import decay_outputs
+from gradflow.present.depth import depth_outputs
 from gradflow.present.inits import inits_outputs
 from gradflow.present.outputs import Outputs
 from gradflow.present.params import params_outputs
@@ -25,6 +26,7 @@ from gradflow.records import Result
 
 PRESENTERS: dict[str, Callable[[Any], Outputs]] = {
     "decay": decay_outputs,
+    "depth": depth_outputs,
     "saturate": saturate_outputs,
     "parity": parity_outputs,
     "spectrum": spectrum_outputs,

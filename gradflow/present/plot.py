@@ -15,6 +15,9 @@ from gradflow.errors import UnknownNameError
 from gradflow.present.decay import decay_figure
 from gradflow.present.decay_panel import draw_panel, panel_scale
 from gradflow.present.decay_words import Panel, panels_of
+from gradflow.present.depth_curves import depth_curves_figure
+from gradflow.present.depth_figure import color_scale, depth_figure, draw_map
+from gradflow.present.depth_words import map_title
 from gradflow.present.inits_figure import inits_figure
 from gradflow.present.norms import NormLabels, draw_norms, norms_figure
 from gradflow.present.params_figure import params_figure
@@ -24,13 +27,24 @@ from gradflow.present.step_figure import step_figure
 from gradflow.present.theme import theme_of
 from gradflow.records import (
     DecayResult,
+    DepthResult,
     InitsResult,
     ParamsResult,
     SpectrumResult,
     StepResult,
 )
 
-__all__ = ["decay", "inits", "norms", "params", "paths", "spectrum", "step"]
+__all__ = [
+    "decay",
+    "depth",
+    "depth_curves",
+    "inits",
+    "norms",
+    "params",
+    "paths",
+    "spectrum",
+    "step",
+]
 
 
 def decay(
@@ -133,6 +147,36 @@ def spectrum(result: SpectrumResult, ax: Axes | None = None, *, style: str = "sc
         return spectrum_figure(result, style=style)
     draw_spectrum(ax, result, theme=theme_of(style))
     return _figure_of(ax)
+
+
+def depth(
+    result: DepthResult, ax: Axes | None = None, *, panel: int | None = None, style: str = "screen"
+) -> Figure:
+    """Draw gradient flow through time and depth as heat maps, or with `ax` one of them.
+
+    Args:
+        result: what `gf.run_depth` measured.
+        ax: where to draw one map.
+        panel: which map, counted from 0, where the result has several.
+        style: "screen" or "paper" sizes.
+
+    Raises:
+        UnknownNameError: `ax` was given, and it is not clear which map fits.
+    """
+    if ax is None:
+        return depth_figure(result, style=style)
+    chosen = 0 if panel is None and len(result.maps) == 1 else panel
+    if chosen is None or not 0 <= chosen < len(result.maps):
+        known = "; ".join(f"{place}: {map_title(found)}" for place, found in enumerate(result.maps))
+        raise UnknownNameError(f"one ax takes one map. Name it with panel=; there are: {known}.")
+    draw_map(ax, result.maps[chosen], theme=theme_of(style), scale=color_scale(result))
+    ax.set_xlabel("steps before each sample's own end")
+    return _figure_of(ax)
+
+
+def depth_curves(result: DepthResult, *, style: str = "screen") -> Figure:
+    """Draw the same norms as a curve per layer, with the range over the samples."""
+    return depth_curves_figure(result, style=style)
 
 
 def inits(result: InitsResult, *, style: str = "screen") -> Figure:
