@@ -29,6 +29,7 @@ from gradflow.settings import (
     SpectrumSettings,
     StepSettings,
 )
+from gradflow.settings.problems import show
 
 __all__ = [
     "COMMAND_SETTINGS",
@@ -156,12 +157,21 @@ def find_config(name: str | Path) -> Path:
     if text in preset_names():
         return preset_folder() / f"{text}.toml"
     path = Path(text)
-    if "\0" not in text and text and path.exists():
+    if "\0" not in text and text and _is_there(path):
         return path
     raise UnknownNameError(
-        f"--config takes a TOML file or the name of a preset; {text!r} is neither. "
+        f"--config takes a TOML file or the name of a preset; {show(text)} is neither. "
         + nearest_name(text, preset_names()).replace("Known:", "Presets:")
     )
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except PermissionError:  # it may be; reading it will tell
+        return True
+    except OSError:  # a name that no disk takes, a loop of links
+        return False
 
 
 def load_config(path: Path) -> dict[str, Any]:
@@ -185,8 +195,12 @@ def load_config(path: Path) -> dict[str, Any]:
             f"--config reads TOML, which is UTF-8 text, and {str(path)!r} is not. "
             "Save the file as UTF-8."
         ) from None
-    except tomllib.TOMLDecodeError as problem:
+    except ValueError as problem:  # a number of thousands of digits too, not only TOML's own
         raise SettingError(f"--config cannot read {str(path)!r} as TOML: {problem}.") from None
+    except RecursionError:
+        raise SettingError(
+            f"--config reads a flat file, KEY = VALUE; {str(path)!r} nests too deep to be read."
+        ) from None
     settings: dict[str, Any] = {}
     for key, value in document.items():
         name = key.replace("-", "_")

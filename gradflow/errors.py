@@ -118,8 +118,11 @@ def nearest_name(name: str, known: Iterable[str]) -> str:
     "Did you mean 'lstm'? Known: gru, lstm."
     >>> nearest_name("quux", ["lstm", "gru"])
     'Known: gru, lstm.'
+    >>> nearest_name("LSTM", ["lstm", "gru"])
+    "Did you mean 'lstm'? Known: gru, lstm."
     """
     names = sorted(known)
-    close = difflib.get_close_matches(name, names, n=1)
+    folded = {other.casefold(): other for other in reversed(names)}
+    close = difflib.get_close_matches(name.casefold(), folded, n=1)
     listing = f"Known: {', '.join(names)}."
-    return f"Did you mean {close[0]!r}? {listing}" if close else listing
+    return f"Did you mean {folded[close[0]]!r}? {listing}" if close else listing

@@ -51,7 +51,12 @@ def run_folder(command: str, digest: str, out: str | Path | None = None) -> Path
 
     >>> run_folder("decay", "0123456789abcdef").as_posix()
     'runs/decay-01234567'
+
+    Raises:
+        RunFolderError: `out` is empty.
     """
+    if out is not None and not str(out):
+        raise RunFolderError("--out names a folder; got ''. Say . for the working directory.")
     return Path("runs") / f"{command}-{digest[:8]}" if out is None else Path(out)
 
 
@@ -120,16 +125,17 @@ def load_document(folder: str | Path) -> Json:
         RunFolderError: there is none, or it is no result of gradflow.
     """
     path = Path(folder)
-    path = path / _RESULT if path.is_dir() else path
     try:
+        path = path / _RESULT if path.is_dir() else path
         document = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise RunFolderError(
             f"a run folder holds a {_RESULT}, and there is none at {str(path)!r}. "
             "Name the folder that a command wrote (its --out)."
         ) from None
-    except (OSError, ValueError) as problem:
-        raise RunFolderError(f"cannot read {str(path)!r} as a result: {problem}.") from None
+    except (OSError, ValueError, RecursionError) as problem:
+        reason = getattr(problem, "strerror", None) or problem
+        raise RunFolderError(f"cannot read {str(path)!r} as a result: {reason}.") from None
     if not isinstance(document, dict) or not str(document.get("schema", "")).startswith(
         "gradflow/"
     ):
@@ -213,7 +219,7 @@ def _require_writable(folder: Path) -> None:
     with suppress(FileNotFoundError):
         folder.stat()  # a file on the way, a name that no disk takes
     existing = folder
-    while not existing.exists() and existing != existing.parent:
+    while not (existing.exists() or existing.is_symlink()) and existing != existing.parent:
         existing = existing.parent
     if not existing.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))

@@ -72,9 +72,12 @@ def load_file(path: Path) -> ModuleType:
     Raises:
         CellLoadError: there is no such file, it is no Python, or running it fails.
     """
-    _require_python_file(path)
-    full = path.resolve()
-    status = full.stat()
+    try:
+        _require_python_file(path)
+        full = path.resolve()
+        status = full.stat()
+    except OSError as problem:  # a folder that may not be entered, a name that no disk takes
+        raise CellLoadError(f"{path} cannot be read: {problem.strerror}.") from problem
     key = (full, status.st_mtime_ns, status.st_size)
     if key in _loaded:
         return _loaded[key]
@@ -126,7 +129,14 @@ def _is_path(place: str) -> bool:
     """Return whether this means a file; a folder's bare name is a module where it is a package."""
     if place.endswith(".py") or "/" in place or os.sep in place:
         return True
-    return Path(place).exists() and not (Path(place) / "__init__.py").exists()
+    return _exists(Path(place)) and not _exists(Path(place) / "__init__.py")
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # too long a name, a folder that may not be entered
+        return False
 
 
 def _require_python_file(path: Path) -> None:
@@ -173,7 +183,7 @@ def _import_module(name: str) -> ModuleType:
     except (Exception, SystemExit) as error:
         missing = error.name if isinstance(error, ModuleNotFoundError) else None
         if missing is not None and (name == missing or name.startswith(f"{missing}.")):
-            hint = f" Did you mean {name}.py:NAME?" if Path(f"{name}.py").exists() else ""
+            hint = f" Did you mean {name}.py:NAME?" if _exists(Path(f"{name}.py")) else ""
             raise CellLoadError(
                 f"there is no module {missing!r}, installed or in {Path.cwd()}.{hint}"
             ) from error
@@ -198,7 +208,7 @@ def _forget_namesakes(folder: Path) -> None:
     """Let this folder's modules be imported where another user folder's have the same names."""
     for name, other in list(_siblings.items()):
         top = name.partition(".")[0]
-        has_own = (folder / f"{top}.py").exists() or (folder / top / "__init__.py").exists()
+        has_own = _exists(folder / f"{top}.py") or _exists(folder / top / "__init__.py")
         if other != folder and has_own:
             sys.modules.pop(name, None)
             del _siblings[name]

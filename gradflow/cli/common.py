@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
@@ -94,12 +94,26 @@ def measure(request: Request, run: Callable[..., AnyResult]) -> AnyResult:
         with (
             ProgressReport(enabled=not request.quiet) as progress,
             contextlib.redirect_stdout(sys.stderr),
+            _in_this_folder(),
         ):
             return run(request.settings, progress=progress)
     except Interrupted as stop:
         if stop.partial is None:
             raise
         return cast("AnyResult", stop.partial)
+
+
+@contextlib.contextmanager
+def _in_this_folder() -> Iterator[None]:
+    """Come back to the working directory: a user's cell may leave it while it runs."""
+    start = None
+    with contextlib.suppress(FileNotFoundError):  # removed; then there is no way back
+        start = Path.cwd()
+    try:
+        yield
+    finally:
+        if start is not None:
+            os.chdir(start)
 
 
 def deliver(request: Request, result: Result, outputs: Outputs) -> None:

@@ -22,13 +22,19 @@ from gradflow.cli.app import app
 from gradflow.cli.streams import discard_output, say, tolerate_any_text
 from gradflow.errors import GradflowError, Interrupted, nearest_name
 
+_OUT_OF_MEMORY = (
+    "can't allocate memory",
+    "out of memory",
+    "storage size calculation overflowed",
+    "integer multiplication overflow",
+)
 PASSED, CHECK_FAILED, WRONG_REQUEST, OUR_FAULT, INTERRUPTED = 0, 1, 2, 3, 130
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run the command line and return the exit code; every failure becomes one message."""
     tolerate_any_text()
-    debug = "--debug" in arguments or bool(os.environ.get("GRADFLOW_DEBUG"))
+    debug = "--debug" in arguments or _is_on(os.environ.get("GRADFLOW_DEBUG", ""))
     if not debug:
         warnings.showwarning = _show_warning
     try:
@@ -47,6 +53,11 @@ def run(arguments: Sequence[str]) -> int:
     if message:
         say(message)
     return code
+
+
+def _is_on(value: str) -> bool:
+    """Return what typer makes of the variable of a switch; a word that it refuses counts as on."""
+    return value.strip().lower() not in ("", "0", "f", "false", "n", "no", "off")
 
 
 def explain(problem: BaseException) -> tuple[int, str]:
@@ -96,8 +107,7 @@ def _nearest_only(name: str, known: set[str]) -> str:
 def _is_out_of_memory(problem: BaseException) -> bool:
     text = str(problem).lower()
     return isinstance(problem, MemoryError) or (
-        isinstance(problem, RuntimeError)
-        and ("can't allocate memory" in text or "out of memory" in text)
+        isinstance(problem, RuntimeError) and any(words in text for words in _OUT_OF_MEMORY)
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import cast
@@ -95,7 +96,9 @@ def require_device(name: str, dtype: torch.dtype) -> torch.device:
             f"--device {name!r} is no device that torch knows. {nearest_name(name, reachable)}"
         ) from None
     try:
-        torch.zeros(1, device=device).sum().item()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of old names, which the error below names too
+            torch.zeros(1, device=device).sum().item()
     except Exception as error:
         raise UnknownNameError(
             f"--device {name!r} is not to be had on this machine ({_first_line(error)}). "
@@ -155,4 +158,4 @@ def _write_value(keep_value: float, settings: DecaySettings) -> float:
 
 def _first_line(error: Exception) -> str:
     text = str(error).strip()
-    return text.splitlines()[0] if text else type(error).__name__
+    return text.splitlines()[0][:160] if text else type(error).__name__

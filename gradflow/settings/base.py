@@ -111,7 +111,8 @@ def refuse_truth(value: Any) -> Any:
 
 Number = Annotated[float, BeforeValidator(refuse_truth)]
 NonNegative = Annotated[float, BeforeValidator(refuse_truth), Field(ge=0)]
-Count = Annotated[int, BeforeValidator(refuse_truth), Field(ge=1)]
+# Above 2^53 a number is no longer exact in JSON readers and in T ln f.
+Count = Annotated[int, BeforeValidator(refuse_truth), Field(ge=1, le=2**53)]
 # torch's generators take a seed of 64 bits; a negative one would alias a positive one.
 Seed = Annotated[int, BeforeValidator(refuse_truth), Field(ge=0, lt=2**63)]
 Names = Annotated[tuple[str, ...], BeforeValidator(split_list)]

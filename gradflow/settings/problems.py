@@ -90,5 +90,6 @@ def show(value: Any) -> str:
     except (TypeError, ValueError):
         text = repr(value)
     else:
-        text = str(value)
+        plain = not isinstance(value, str) or (value.isascii() and value == value.strip())
+        text = str(value) if plain else repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
