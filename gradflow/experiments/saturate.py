@@ -9,10 +9,10 @@ from dataclasses import replace
 import torch
 
 from gradflow.config import SaturateSettings
-from gradflow.engine.finiteness import find_fault
-from gradflow.engine.saturation import Feed, measure
-from gradflow.engine.saturation_places import load, ordinary_feed
-from gradflow.engine.saturation_subjects import Subject
+from gradflow.engine.finiteness.find_fault import find_fault
+from gradflow.engine.saturation.measure import Feed, measure
+from gradflow.engine.saturation.places import load, ordinary_feed
+from gradflow.engine.saturation.subjects import Subject
 from gradflow.engine.threads import threads_for
 from gradflow.errors import GradflowError
 from gradflow.experiments.held_cells import require_device

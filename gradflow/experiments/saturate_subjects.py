@@ -11,10 +11,10 @@ from torch import nn
 from gradflow.cells import GRU, LSTM, RNN, Gate
 from gradflow.checkpoints.user_cells import load_cell
 from gradflow.config import SaturateSettings
-from gradflow.engine.saturation import measure
-from gradflow.engine.saturation_gates import find_gates
-from gradflow.engine.saturation_places import ordinary_feed
-from gradflow.engine.saturation_subjects import (
+from gradflow.engine.saturation.gates import find_gates
+from gradflow.engine.saturation.measure import measure
+from gradflow.engine.saturation.places import ordinary_feed
+from gradflow.engine.saturation.subjects import (
     Subject,
     own_subject,
     torch_subject,

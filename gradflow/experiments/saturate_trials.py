@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import torch
 
 from gradflow.config import SaturateSettings
-from gradflow.engine.saturation import largest, root_of_largest, rounded
-from gradflow.engine.saturation_places import AS_GIVEN, Place, gate_places, open_places
-from gradflow.engine.saturation_subjects import Subject
+from gradflow.engine.saturation.measure import largest, root_of_largest, rounded
+from gradflow.engine.saturation.places import AS_GIVEN, Place, gate_places, open_places
+from gradflow.engine.saturation.subjects import Subject
 
 BEYOND = "beyond"
 SIGNS = (("+", 1.0), ("-", -1.0))

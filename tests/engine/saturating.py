@@ -6,9 +6,9 @@ import torch
 from torch import nn
 
 from gradflow.cells import GRU, LSTM, RNN, ForeignCell
-from gradflow.engine.saturation import Feed
-from gradflow.engine.saturation_places import Place, gate_places, load, open_places, ordinary_feed
-from gradflow.engine.saturation_subjects import (
+from gradflow.engine.saturation.measure import Feed
+from gradflow.engine.saturation.places import Place, gate_places, load, open_places, ordinary_feed
+from gradflow.engine.saturation.subjects import (
     Subject,
     own_subject,
     torch_subject,

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from gradflow.cells import ForeignCell
-from gradflow.engine.finiteness import Finding, find_fault
-from gradflow.engine.saturation import Feed, measure
-from gradflow.engine.saturation_subjects import Subject, user_subject
+from gradflow.engine.finiteness.find_fault import Finding, find_fault
+from gradflow.engine.saturation.measure import Feed, measure
+from gradflow.engine.saturation.subjects import Subject, user_subject
 from tests.data import naive_sigmoid_cell
 from tests.engine.saturating import built_in, feed_of, hand_written, loaded
 from tests.field_cases import field_case

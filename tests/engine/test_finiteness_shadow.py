@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from gradflow.engine.finiteness_shadow import Shadow, overflow_limit
-from gradflow.engine.finiteness_truth import plain
+from gradflow.engine.finiteness.shadow import Shadow, overflow_limit
+from gradflow.engine.finiteness.truth import plain
 from tests import cases
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradflow.engine import finiteness_wide as wf
-from gradflow.engine.finiteness_operations import OPERATIONS
+from gradflow.engine.finiteness import wide as wf
+from gradflow.engine.finiteness.operations import OPERATIONS
 
 LARGEST = float(np.finfo(np.float64).max)
 LN10 = float(np.log(10.0))

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from gradflow.cells import ForeignCell, State
-from gradflow.engine.saturation import (
+from gradflow.engine.saturation.measure import (
     Feed,
     largest,
     mean_gradients,
@@ -17,8 +17,8 @@ from gradflow.engine.saturation import (
     root_of_largest,
     rounded,
 )
-from gradflow.engine.saturation_places import gate_places, load, open_places
-from gradflow.engine.saturation_subjects import Subject, user_subject
+from gradflow.engine.saturation.places import gate_places, load, open_places
+from gradflow.engine.saturation.subjects import Subject, user_subject
 from gradflow.engine.threads import threads_for
 from tests.engine.saturating import BUILT_IN, built_in, feed_of, hand_written, loaded, place
 

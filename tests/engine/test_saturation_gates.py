@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from gradflow.cells import ForeignCell
-from gradflow.engine.saturation_gates import find_gates
-from gradflow.engine.saturation_subjects import Subject, user_subject
+from gradflow.engine.saturation.gates import find_gates
+from gradflow.engine.saturation.subjects import Subject, user_subject
 from tests.engine.saturating import hand_written
 
 LSTM_ORDER = ("input", "forget", "candidate", "output")

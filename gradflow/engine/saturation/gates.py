@@ -24,9 +24,9 @@ from torch import Tensor
 
 from gradflow.cells import Gate, Rows, State
 from gradflow.cells.gates import Role, parameter_of
-from gradflow.engine.saturation import Feed
-from gradflow.engine.saturation_places import bias_blocks, ordinary_feed
-from gradflow.engine.saturation_subjects import Subject
+from gradflow.engine.saturation.measure import Feed
+from gradflow.engine.saturation.places import bias_blocks, ordinary_feed
+from gradflow.engine.saturation.subjects import Subject
 
 PUSH = 30.0  # e^-30 is nothing beside 1 in float32, and e^30 is far from its largest number
 TOLERANCE = 1e-4

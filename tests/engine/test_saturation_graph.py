@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from gradflow.engine.finiteness_graph import OwnRows, StepGraph, operation_name, squashed
+from gradflow.engine.saturation.graph import OwnRows, StepGraph, operation_name, squashed
 
 X = torch.ones(2, 5)
 

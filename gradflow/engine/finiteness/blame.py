@@ -18,8 +18,8 @@ from torch import Tensor
 from torch.autograd.graph import Node
 
 from gradflow.cells import State
-from gradflow.engine.finiteness_graph import ParameterEdge, StepGraph, operation_name
-from gradflow.engine.saturation_subjects import Subject, gate_of_row
+from gradflow.engine.saturation.graph import ParameterEdge, StepGraph, operation_name
+from gradflow.engine.saturation.subjects import Subject, gate_of_row
 
 ADDING = "sum of gradients"
 

@@ -16,15 +16,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gradflow.engine.finiteness_blame import (
+from gradflow.engine.finiteness.blame import (
     BackwardLog,
     Broken,
     first_broken_states,
     first_broken_total,
 )
-from gradflow.engine.finiteness_shadow import Shadow
-from gradflow.engine.saturation import Feed, leaf_state, mean_gradients
-from gradflow.engine.saturation_subjects import Subject
+from gradflow.engine.finiteness.shadow import Shadow
+from gradflow.engine.saturation.measure import Feed, leaf_state, mean_gradients
+from gradflow.engine.saturation.subjects import Subject
 from gradflow.records.saturate import FirstNonfinite, Verdict
 
 

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from gradflow.cells import Cell, Gate, Rows
 from gradflow.cells.gates import parameter_of
-from gradflow.engine.saturation import Feed
-from gradflow.engine.saturation_subjects import Subject
+from gradflow.engine.saturation.measure import Feed
+from gradflow.engine.saturation.subjects import Subject
 
 INPUT, STATE, AS_GIVEN = "input", "state", "as given"
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.autograd.graph import Node
 
 from gradflow.cells import Cell, CellLike, Gate, Rows, State
-from gradflow.engine.finiteness_graph import StepGraph, squashed
+from gradflow.engine.saturation.graph import StepGraph, squashed
 
 CANDIDATE = "candidate"
 Values = dict[str, Tensor]

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gradflow.engine.finiteness_operations import MOVES, OPERATIONS, SOURCES
-from gradflow.engine.finiteness_wide import Floats, Wide, wide
+from gradflow.engine.finiteness.operations import MOVES, OPERATIONS, SOURCES
+from gradflow.engine.finiteness.wide import Floats, Wide, wide
 
 Call = tuple[tuple[Any, ...], dict[str, Any]]
 """The arguments of an operation, by place and by name."""

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from gradflow.cells import State
-from gradflow.engine.finiteness_graph import StepGraph
-from gradflow.engine.saturation_subjects import Subject, Values, gates_in_graph
+from gradflow.engine.saturation.graph import StepGraph
+from gradflow.engine.saturation.subjects import Subject, Values, gates_in_graph
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """What torch's operations do, on `Wide` arrays: one small function for each, by torch's name.
 
 Only those are here that can leave float64's range, or that stand between two that can. Everything
-else is computed by torch itself in float64 (see `gradflow.engine.finiteness_shadow`).
+else is computed by torch itself in float64 (see `gradflow.engine.finiteness.shadow`).
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from gradflow.engine import finiteness_wide as wf
-from gradflow.engine.finiteness_wide import Wide
+from gradflow.engine.finiteness import wide as wf
+from gradflow.engine.finiteness.wide import Wide
 
 ONE = wf.wide(1.0)
 

@@ -20,8 +20,8 @@ from torch import Tensor
 from torch._decomp import decomposition_table
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from gradflow.engine.finiteness_operations import MOVES, OPERATIONS, PRODUCTS, SOURCES
-from gradflow.engine.finiteness_truth import (
+from gradflow.engine.finiteness.operations import MOVES, OPERATIONS, PRODUCTS, SOURCES
+from gradflow.engine.finiteness.truth import (
     Call,
     CannotFollow,
     Shadows,
@@ -31,7 +31,7 @@ from gradflow.engine.finiteness_truth import (
     short_name,
     true_results,
 )
-from gradflow.engine.finiteness_wide import Floats, Wide, magnitude, wide
+from gradflow.engine.finiteness.wide import Floats, Wide, magnitude, wide
 
 
 class Shadow(TorchDispatchMode):
