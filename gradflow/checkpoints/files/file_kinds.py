@@ -7,6 +7,7 @@ web page, a TorchScript archive, half a download.
 from __future__ import annotations
 
 import difflib
+import struct
 import zipfile
 from pathlib import Path
 from typing import Literal
@@ -88,10 +89,12 @@ def _zip_kind(path: Path) -> Kind:
     try:
         with zipfile.ZipFile(path) as archive:
             return kind_of_archive(path, archive)
-    except zipfile.BadZipFile as problem:
+    except CheckpointError:
+        raise
+    except (zipfile.BadZipFile, ValueError, NotImplementedError, struct.error) as problem:
         raise CheckpointError(
-            f"{path} is cut off: it begins as an archive, but the table at its end is missing "
-            f"({path.stat().st_size} bytes came). Copy or download it again."
+            f"{path} is cut off or damaged: it begins as an archive, but the table at its end is "
+            f"missing or broken ({path.stat().st_size} bytes came). Copy or download it again."
         ) from problem
 
 
@@ -134,13 +137,22 @@ def _what_else(path: Path, head: bytes) -> str:
     return _of_text(head)
 
 
+def _is_text(head: bytes) -> bool:
+    """Return whether these bytes are UTF-8 (a last letter may be cut) without control codes."""
+    try:
+        head[: -3 if len(head) == _HEAD else None].decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return all(byte >= 32 or byte in b"\t\r\n" for byte in head) and bool(head.strip())
+
+
 def _of_text(head: bytes) -> str:
     start = head.lstrip().lower()
     if start.startswith((b"<!doctype", b"<html", b"<?xml")):
         return "it is a web page, which a download gave in place of the file. Download it again."
     if start.startswith((b"{", b"[")):
         return "it is JSON text. Give the file of weights that it belongs to."
-    if all(byte >= 32 or byte in b"\t\r\n" for byte in head):
+    if _is_text(head):
         shown = head[:40].decode("utf-8", "replace").strip().splitlines()[0]
         return f"it is text that begins with {shown!r}. Give the file that torch.save wrote."
     return (

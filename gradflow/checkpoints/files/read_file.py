@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import io
 import pickle
+import struct
 import warnings
 import zipfile
+import zlib
 from collections import OrderedDict
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,13 @@ from gradflow.checkpoints.files.pickled_names import is_fact, names_in_pickle, r
 from gradflow.checkpoints.files.refusals import refusal_of_names
 from gradflow.checkpoints.files.tensor_names import may_be_recurrent
 from gradflow.errors import CheckpointError
+
+_FILLED = {"AttributeDict": OrderedDict, "defaultdict": OrderedDict, "deque": list}
+# What parsers raise of bytes that were damaged.
+_DAMAGE = (
+    *(ArithmeticError, AssertionError, AttributeError, EOFError, LookupError, NotImplementedError),
+    *(RuntimeError, TypeError, ValueError, struct.error, zipfile.BadZipFile, zlib.error),
+)
 
 
 def read_file(path: str | Path, *, whole: bool = False) -> object:
@@ -46,14 +55,16 @@ def read_file(path: str | Path, *, whole: bool = False) -> object:
     place = Path(path).expanduser()
     kind = kind_of_file(place)
     try:
-        return _read(place, kind, whole=whole)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of storage classes that old files name
+            return _read(place, kind, whole=whole)
     except CheckpointError:
         raise
     except MemoryError as problem:
         raise CheckpointError(f"{place} needs more memory than there is.") from problem
     except OSError as problem:
         raise CheckpointError(f"{place} cannot be read: {problem.strerror}.") from problem
-    except (RuntimeError, ValueError, LookupError, TypeError, AttributeError, EOFError) as problem:
+    except _DAMAGE as problem:
         raise CheckpointError(
             f"{place} is damaged: {_first_line(problem)}. Copy it again, or save it again."
         ) from problem
@@ -90,11 +101,7 @@ def _read_torch(place: Path, *, legacy: bool) -> object:
     if refused:
         raise refusal_of_names(place, refused)
     mapped = not legacy and is_stored_plainly(place)
-    with (
-        warnings.catch_warnings(),
-        torch.serialization.safe_globals([_stand_in(name) for name in names if is_fact(name)]),
-    ):
-        warnings.simplefilter("ignore")  # of storage classes that old files name
+    with torch.serialization.safe_globals([_stand_in(name) for name in names if is_fact(name)]):
         try:
             return torch.load(str(place), map_location="cpu", weights_only=True, mmap=mapped)
         except pickle.UnpicklingError as problem:
@@ -109,7 +116,7 @@ def _pickled_names(place: Path, *, legacy: bool) -> list[str]:
         with zipfile.ZipFile(place) as archive:
             entry = next(n for n in archive.namelist() if n.partition("/")[2] == "data.pkl")
             return names_in_pickle(io.BytesIO(archive.read(entry)))
-    except (ValueError, zipfile.BadZipFile, EOFError, IndexError) as problem:
+    except _DAMAGE as problem:
         raise CheckpointError(
             f"{place} is damaged or cut off: {_first_line(problem)}. Copy or download it again."
         ) from problem
@@ -119,8 +126,9 @@ def _stand_in(name: str) -> type:
     """Return an inert class that torch takes for the one of this name: it keeps nothing."""
     module, _, plain = name.rpartition(".")
 
-    def make(cls: type, *_: Any, **__: Any) -> Any:  # a mapping, since some of them are filled
-        return OrderedDict() if plain in ("AttributeDict", "defaultdict") else object.__new__(cls)
+    def make(cls: type, *_: Any, **__: Any) -> Any:  # a container where it will be filled
+        container = _FILLED.get(plain)
+        return object.__new__(cls) if container is None else container()
 
     def ignore(*_: Any, **__: Any) -> None:
         return None
