@@ -6,8 +6,8 @@ import math
 
 import torch
 
-from gradflow.engine.log_determinant import mean_log_determinant
 from gradflow.engine.lyapunov import LyapunovSpectrum
+from gradflow.engine.lyapunov.log_determinant import mean_log_determinant
 from gradflow.experiments.spectrum_subjects import SpectrumSubject
 from gradflow.records.base import Check
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from gradflow.cells import GRU, LSTM, RNN
 from gradflow.engine import lyapunov_spectrum
-from gradflow.engine.kaplan_yorke import kaplan_yorke_dimension
+from gradflow.engine.lyapunov.kaplan_yorke import kaplan_yorke_dimension
 from gradflow.errors import DivergenceError, DtypeError, RequestError, ShapeError
 from tests.engine.maps import henon, random_hidden
 

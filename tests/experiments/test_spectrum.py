@@ -12,7 +12,7 @@ import torch
 
 from gradflow.cells import LSTM
 from gradflow.engine import lyapunov_spectrum
-from gradflow.engine.log_determinant import mean_log_determinant
+from gradflow.engine.lyapunov.log_determinant import mean_log_determinant
 from gradflow.errors import RequestError, SeriesError, SettingError, ShapeError, UnknownNameError
 from gradflow.experiments.spectrum import run_spectrum
 from gradflow.experiments.spectrum_subjects import spectrum_subject

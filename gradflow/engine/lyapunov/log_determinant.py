@@ -8,7 +8,7 @@ from torch import Tensor
 from gradflow.cells.protocol import CellLike
 from gradflow.cells.shapes import State
 from gradflow.engine.denormals import flushed_denormals
-from gradflow.engine.lyapunov_subject import make_subject
+from gradflow.engine.lyapunov.subject import make_subject
 from gradflow.engine.threads import threads_for
 from gradflow.engine.trajectory import run_in_chunks
 

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from gradflow.cells.shapes import State
-from gradflow.engine.path_products import PathPlaces, PathProducts
-from gradflow.engine.path_steps import PathSteps
+from gradflow.engine.paths.products import PathPlaces, PathProducts
+from gradflow.engine.paths.steps import PathSteps
 from gradflow.engine.points import points_within
 from gradflow.engine.trajectory import run_in_chunks
 from gradflow.engine.zeros import ZeroReason

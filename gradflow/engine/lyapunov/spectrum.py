@@ -17,10 +17,10 @@ from torch import Tensor
 from gradflow.cells.protocol import CellLike
 from gradflow.cells.shapes import State
 from gradflow.engine.denormals import flushed_denormals
-from gradflow.engine.kaplan_yorke import kaplan_yorke_dimension
-from gradflow.engine.lyapunov_run import LyapunovRun
-from gradflow.engine.lyapunov_subject import Subject, make_subject
-from gradflow.engine.step_functions import GivenState, StepFunctionLike
+from gradflow.engine.lyapunov.kaplan_yorke import kaplan_yorke_dimension
+from gradflow.engine.lyapunov.run import LyapunovRun
+from gradflow.engine.lyapunov.step_functions import GivenState, StepFunctionLike
+from gradflow.engine.lyapunov.subject import Subject, make_subject
 from gradflow.engine.threads import threads_for
 from gradflow.engine.trajectory import run_in_chunks
 from gradflow.engine.zeros import ZeroReason

@@ -7,10 +7,10 @@ from torch import Tensor
 
 from gradflow.cells.protocol import Linearization
 from gradflow.cells.shapes import State
-from gradflow.engine.collapse import structural_rank
-from gradflow.engine.growth import GrowthSums
-from gradflow.engine.lyapunov_subject import Subject
-from gradflow.engine.orthonormal_frame import OrthonormalFrame
+from gradflow.engine.lyapunov.collapse import structural_rank
+from gradflow.engine.lyapunov.growth import GrowthSums
+from gradflow.engine.lyapunov.orthonormal_frame import OrthonormalFrame
+from gradflow.engine.lyapunov.subject import Subject
 from gradflow.engine.trajectory import Chunk
 from gradflow.engine.zeros import ZeroReason
 from gradflow.errors import DivergenceError

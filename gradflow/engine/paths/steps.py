@@ -9,13 +9,13 @@ from torch import Tensor
 
 from gradflow.cells.protocol import CellLike, Linearization
 from gradflow.cells.shapes import Block, State, StepJacobian
-from gradflow.engine.cut_gates import cut_step_jacobians
 from gradflow.engine.generic import (
     GENERIC_CHUNK_ELEMENTS,
     realised_keep_gate,
     step_jacobians,
 )
-from gradflow.engine.path_products import StepPaths
+from gradflow.engine.paths.cut_gates import cut_step_jacobians
+from gradflow.engine.paths.products import StepPaths
 from gradflow.engine.stored_jacobians import StoredJacobians
 from gradflow.engine.trajectory import chunk_length
 from gradflow.errors import CellLoadError

@@ -22,9 +22,9 @@ from gradflow.cells.shapes import State
 from gradflow.engine.blocks import BlockName, Norm, require_norm
 from gradflow.engine.denormals import flushed_denormals
 from gradflow.engine.jacobian_norms import require_run
-from gradflow.engine.path_products import WITHOUT, PathPlaces, PathProducts
-from gradflow.engine.path_steps import PathSteps
-from gradflow.engine.path_zeros import Reasons, path_zero_reasons
+from gradflow.engine.paths.products import WITHOUT, PathPlaces, PathProducts
+from gradflow.engine.paths.steps import PathSteps
+from gradflow.engine.paths.zeros import Reasons, path_zero_reasons
 from gradflow.engine.points import measured_points, points_within
 from gradflow.engine.threads import threads_for
 from gradflow.engine.trajectory import run_in_chunks

@@ -14,7 +14,7 @@ from gradflow.cells.protocol import CellLike, Linearization, Recurrence
 from gradflow.cells.shapes import State
 from gradflow.engine.generic import GENERIC_CHUNK_ELEMENTS
 from gradflow.engine.jacobian_norms import require_run
-from gradflow.engine.step_functions import (
+from gradflow.engine.lyapunov.step_functions import (
     GivenState,
     StepFunction,
     StepFunctionLike,
