@@ -30,7 +30,8 @@ def load_stack(
 
     A name or a file's cell is stacked: made once for every layer and direction, each as wide as
     what the layer below shows. A file that makes a torch layer (nn.LSTM, nn.GRU or nn.RNN) or a
-    `Stack` gives it whole, with its own layers, directions and weights.
+    `Stack` gives it whole, with its own layers, directions and weights. The file is read for every
+    cell: one that seeds torch when it is read gives all layers the same weights.
 
     Args:
         spec: as in `load_cell`.

@@ -223,8 +223,14 @@ def _stack_notes(name: str, stack: Stack, whole: bool, settings: DepthSettings) 
             f"{name}: measured as its file makes it, with {stack.layers} layers in {both} and "
             "its own weights."
         )
-    if settings.residual == "both" and not any(
-        sum(stack.output_sizes(k)) == stack.cell(k).input_size for k in range(stack.layers)
-    ):
+    linked = [
+        k for k in range(stack.layers) if sum(stack.output_sizes(k)) == stack.cell(k).input_size
+    ]
+    if settings.residual == "both" and not linked:
         notes.append(f"{name}: no layer is as wide as what it reads, so none can have a link.")
+    elif settings.residual != "no" and linked == [stack.layers - 1] and "state" in settings.read:
+        notes.append(
+            f"{name}: the one residual link leads around the last layer, past the final state that "
+            "is read, and changes nothing. Use --read output, or more --layers."
+        )
     return notes

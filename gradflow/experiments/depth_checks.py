@@ -71,10 +71,10 @@ def _against_torch(
     with torch.no_grad():
         output, state = layer(packed)
         padded, _ = nn.utils.rnn.pad_packed_sequence(output, total_length=x.shape[0])
-        own, own_state = stack(x, lengths=lengths)
+        run = stack.run(x, lengths=lengths)
     theirs = state if isinstance(state, tuple) else (state,)
-    ours = own_state if isinstance(own_state, tuple) else (own_state,)
-    pairs = [(own, padded), *zip(ours, theirs, strict=True)]
+    ours = tuple(torch.stack(part) for part in zip(*run.final, strict=True))
+    pairs = [(run.output, padded), *zip(ours, theirs, strict=True)]
     off = max((one - other).abs().max().item() for one, other in pairs)
     tolerance = RUN_TOLERANCE[stack.dtype]
     return Check(
@@ -92,10 +92,10 @@ def _other_padding(name: str, stack: Stack, x: Tensor, lengths: list[int]) -> Ch
     filled[padded.to(x.device)] = 1e6
     filled.requires_grad_()
     with torch.enable_grad():
-        output, _ = stack(filled, lengths=lengths)
+        output = stack.run(filled, lengths=lengths).output
         (gradient,) = torch.autograd.grad(output.sum(), filled)
     with torch.no_grad():
-        clean, _ = stack(x, lengths=lengths)
+        clean = stack.run(x, lengths=lengths).output
     moved = (output.detach() - clean).abs().max().item()
     reached = gradient[padded.to(x.device)].abs().max().item()
     tolerance = RUN_TOLERANCE[stack.dtype]
