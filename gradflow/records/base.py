@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -83,6 +83,15 @@ class Result:
             "config": self.config,
             "results": self.results_json(),
             "checks": [check.to_json() for check in self.checks],
+        }
+
+    @staticmethod
+    def frame_from_json(document: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what every stored document has beside its `results`, as arguments of a result."""
+        return {
+            "config": dict(document["config"]),
+            "environment": dict(document["environment"]),
+            "checks": tuple(Check(**entry) for entry in document["checks"]),
         }
 
     def _repr_html_(self) -> str | None:

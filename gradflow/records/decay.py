@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from gradflow.records.base import (
-    Check,
     FloatArray,
     IntArray,
     Json,
@@ -47,6 +46,13 @@ class AutogradCheck:
             "tolerance": self.tolerance,
             "subject": self.subject,
         }
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any] | None) -> Self | None:
+        """Read a check back, None where none was made."""
+        if document is None:
+            return None
+        return cls(**{**document, "steps": tuple(document["steps"])})
 
 
 @dataclass(frozen=True)
@@ -129,9 +135,6 @@ class DecayCurve:
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
         """Read one entry of `results.curves` back."""
-        autograd = document["autograd"]
-        if autograd is not None:
-            autograd = AutogradCheck(**{**autograd, "steps": tuple(autograd["steps"])})
         zero_from = document["first_zero_step"]
         steps = np.array(document["steps"], dtype=np.int64)
         log10_norm = array_from_list(document["log10_norm"], missing=math.nan)
@@ -145,7 +148,7 @@ class DecayCurve:
             trend_log10=None if trend is None else array_from_list(trend, missing=math.nan),
             settled_step=document.get("settled_step"),
             log10_norm_upper=None if upper is None else array_from_list(upper, missing=-math.inf),
-            autograd=autograd,
+            autograd=AutogradCheck.from_json(document["autograd"]),
             notes=tuple(document["notes"]),
         )
 
@@ -185,7 +188,5 @@ class DecayResult(Result):
             paths=tuple(
                 CellPaths.from_json(entry) for entry in document["results"].get("paths", ())
             ),
-            config=dict(document["config"]),
-            environment=dict(document["environment"]),
-            checks=tuple(Check(**entry) for entry in document["checks"]),
+            **cls.frame_from_json(document),
         )

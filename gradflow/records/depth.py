@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from gradflow.records.base import (
-    Check,
     FloatArray,
     IntArray,
     Json,
@@ -123,19 +122,11 @@ class DepthMap:
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
         """Read a map back."""
-        check = document["autograd"]
         read = {
             "lags": np.array(document["lags"], dtype=np.int64),
             "count": np.array(document["count"], dtype=np.int64),
             "rows": tuple(DepthRow.from_json(row) for row in document["rows"]),
-            "autograd": None
-            if check is None
-            else AutogradCheck(
-                tuple(check["steps"]),
-                check["max_relative_error"],
-                check["tolerance"],
-                check["subject"],
-            ),
+            "autograd": AutogradCheck.from_json(document["autograd"]),
         }
         return cls(**{**document, **read})
 
@@ -166,7 +157,5 @@ class DepthResult(Result):
             maps=tuple(DepthMap.from_json(entry) for entry in results["maps"]),
             lengths=tuple(results["lengths"]),
             notes=tuple(results["notes"]),
-            config=dict(document["config"]),
-            environment=dict(document["environment"]),
-            checks=tuple(Check(**entry) for entry in document["checks"]),
+            **cls.frame_from_json(document),
         )

@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from gradflow.records.base import (
-    Check,
     FloatArray,
     IntArray,
     Json,
@@ -154,7 +153,7 @@ class InitFlow:
             steps=np.array(document["steps"], dtype=np.int64),
             gates=tuple(GateFlow.from_json(entry) for entry in document["gates"]),
             time_constant=None if constant is None else Distribution.from_json(constant),
-            autograd=_autograd_from(document["autograd"]),
+            autograd=AutogradCheck.from_json(document["autograd"]),
         )
 
 
@@ -162,12 +161,6 @@ _SPREADS = ("bias", "at_rest", "value")
 _PLAIN = ("cell", "init", "state", "norm", "first_zero_step", "zero_reason")
 _ARRAYS = ("log10_norm", "log10_low", "log10_high", "singular_values")
 _PER_SEED = ("rates", "horizons", "spectral_radii")
-
-
-def _autograd_from(document: Mapping[str, Any] | None) -> AutogradCheck | None:
-    if document is None:
-        return None
-    return AutogradCheck(**{**document, "steps": tuple(document["steps"])})
 
 
 @dataclass(frozen=True)
@@ -200,7 +193,5 @@ class InitsResult(Result):
             inits=tuple(InitFlow.from_json(entry) for entry in results["inits"]),
             threshold=float(results["threshold"]),
             notes=tuple(results["notes"]),
-            config=dict(document["config"]),
-            environment=dict(document["environment"]),
-            checks=tuple(Check(**entry) for entry in document["checks"]),
+            **cls.frame_from_json(document),
         )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Self
 
-from gradflow.records.base import Check, Json, Result
+from gradflow.records.base import Json, Result
 
 
 @dataclass(frozen=True)
@@ -198,7 +198,5 @@ class ParamsResult(Result):
             workload=Workload(**results["workload"]),
             matches=tuple(WidthMatch.from_json(entry) for entry in results["matches"]),
             notes=tuple(results["notes"]),
-            config=dict(document["config"]),
-            environment=dict(document["environment"]),
-            checks=tuple(Check(**entry) for entry in document["checks"]),
+            **cls.frame_from_json(document),
         )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Self
 
-from gradflow.records.base import Check, Json, Result, finite_or_none
+from gradflow.records.base import Json, Result, finite_or_none
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,5 @@ class ParityResult(Result):
             undecided=tuple(results["undecided"]),
             unreached=tuple(results["unreached"]),
             notes=tuple(results["notes"]),
-            config=dict(document["config"]),
-            environment=dict(document["environment"]),
-            checks=tuple(Check(**entry) for entry in document["checks"]),
+            **cls.frame_from_json(document),
         )

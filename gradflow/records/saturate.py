@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Literal, Self
 
-from gradflow.records.base import Check, Json, Result, finite_or_none
+from gradflow.records.base import Json, Result, finite_or_none
 
 Verdict = Literal["ok", "overflow", "fault", "not applicable"]
-VERDICTS: tuple[Verdict, ...] = ("ok", "overflow", "fault", "not applicable")
 
 
 @dataclass(frozen=True)
@@ -119,7 +118,5 @@ class SaturateResult(Result):
         return cls(
             rows=tuple(SaturateRow.from_json(entry) for entry in document["results"]["rows"]),
             notes=tuple(document["results"]["notes"]),
-            config=dict(document["config"]),
-            environment=dict(document["environment"]),
-            checks=tuple(Check(**entry) for entry in document["checks"]),
+            **cls.frame_from_json(document),
         )

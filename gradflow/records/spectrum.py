@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from gradflow.records.base import (
-    Check,
     FloatArray,
     Json,
     Result,
@@ -117,7 +116,5 @@ class SpectrumResult(Result):
             kaplan_yorke_dimension=results["kaplan_yorke_dimension"],
             method=results["method"],
             notes=tuple(results["notes"]),
-            config=dict(document["config"]),
-            environment=dict(document["environment"]),
-            checks=tuple(Check(**entry) for entry in document["checks"]),
+            **cls.frame_from_json(document),
         )

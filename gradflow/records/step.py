@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Self
 
-from gradflow.records.base import Check, Json, Result
+from gradflow.records.base import Json, Result
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,5 @@ class StepResult(Result):
             direct=Equation(**results["direct"]),
             convention=results["convention"],
             explanations=tuple(results["explanations"]),
-            config=dict(document["config"]),
-            environment=dict(document["environment"]),
-            checks=tuple(Check(**entry) for entry in document["checks"]),
+            **cls.frame_from_json(document),
         )
