@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 
 def main() -> int:
     """Run the command line and return its exit code (see `gradflow.cli.exits`)."""
+    os.environ["MPLBACKEND"] = "agg"  # figures go to files, whatever a notebook was told
     try:
         from gradflow.cli.exits import run
 

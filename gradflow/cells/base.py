@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection
+from numbers import Integral
 from typing import ClassVar
 
 import torch
@@ -14,7 +15,7 @@ from gradflow.cells.gates import Gate, Role, Rows
 from gradflow.cells.protocol import CellLike, DiagonalSteps, Linearization, Step
 from gradflow.cells.recurrence import run_by_steps
 from gradflow.cells.shapes import Drive, Inputs, State
-from gradflow.errors import ShapeError
+from gradflow.errors import DtypeError, ShapeError
 
 __all__ = [
     "Cell",
@@ -65,9 +66,16 @@ class Cell(nn.Module, ABC):
         device: torch.device | str | None = None,
     ) -> None:
         super().__init__()
-        for name, size in (("input_size", input_size), ("hidden_size", hidden_size)):
-            if size < 1:
-                raise ShapeError(f"{name} counts units, so it is at least 1; got {size}.")
+        sizes: dict[str, object] = {"input_size": input_size, "hidden_size": hidden_size}
+        for name, size in sizes.items():
+            if not isinstance(size, Integral) or int(size) < 1:
+                raise ShapeError(
+                    f"{name} counts units, so it is a whole number and at least 1; got {size!r}."
+                )
+        if dtype is not None and not (isinstance(dtype, torch.dtype) and dtype.is_floating_point):
+            raise DtypeError(
+                f"a cell computes in real numbers, such as torch.float64; got {dtype!r}."
+            )
         self.input_size, self.hidden_size = input_size, hidden_size
         rows = len(self.row_order) * hidden_size
 

@@ -177,7 +177,7 @@ def _declared_names(module: nn.Module) -> tuple[str, ...] | None:
 
 def _declared_sizes(module: nn.Module) -> tuple[int, ...] | None:
     sizes = attribute_of(module, "state_size")
-    if isinstance(sizes, Integral) and not isinstance(sizes, bool):
+    if not isinstance(sizes, bool) and isinstance(sizes, Integral):
         sizes = (sizes,)
     if not isinstance(sizes, tuple | list) or not all(isinstance(size, Integral) for size in sizes):
         return None
@@ -191,6 +191,6 @@ def _declared_sizes(module: nn.Module) -> tuple[int, ...] | None:
 def _whole(module: nn.Module, name: str) -> int | None:
     """Return an attribute where it is a positive whole number."""
     value = attribute_of(module, name)
-    if not isinstance(value, Integral) or isinstance(value, bool) or value <= 0:
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) <= 0:
         return None
     return int(value)  # of NumPy's whole numbers too

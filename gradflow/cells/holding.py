@@ -17,9 +17,10 @@ from torch import Tensor, nn
 from gradflow.cells.declared_gates import declared_gates
 from gradflow.cells.gates import Gate, Rows
 from gradflow.cells.protocol import CellLike
-from gradflow.errors import GateValueError, UnknownNameError, nearest_name
+from gradflow.errors import CellLoadError, GateValueError, UnknownNameError, nearest_name
 
 CellT = TypeVar("CellT", bound=nn.Module)
+NORMAL_REACH = 16.0  # standard deviations; no normal number is ever drawn further out
 
 
 def hold_(
@@ -60,10 +61,15 @@ def hold_(
     >>> round(step["forget"][0, 0].item(), 12), step["input"][0, 0].item()
     (0.9, 0.5)
     """
+    if not isinstance(cell, nn.Module):
+        raise CellLoadError(
+            f"hold_ sets the parameters of a cell, a torch.nn.Module; got a {type(cell).__name__}."
+        )
     known = _all_gates(cell)
     candidate = next((gate for gate in known.values() if gate.role == "candidate"), None)
-    require_scale("candidate_gain", candidate_gain)
-    require_scale("gate_weights", gate_weights)
+    for scaled, scale in (("candidate_gain", candidate_gain), ("gate_weights", gate_weights)):
+        require_scale(scaled, scale)
+        _require_room(scaled, scale, cell)
     _require_holdable(cell, known, gates)
     recurrent = _recurrent_rows(cell, candidate, candidate_gain)
     with torch.no_grad():
@@ -85,19 +91,32 @@ def hold_(
 
 def require_gate_value(name: str, value: object) -> None:
     """Raise unless a sigmoid can take this value."""
-    if not (isinstance(value, Real) and 0.0 < float(value) < 1.0):
+    if not 0.0 < _as_float(value) < 1.0:
         raise GateValueError(
             f"gate {name!r} must lie strictly between 0 and 1, because a sigmoid never reaches "
             f"either end; got {value}. Use 0.999 for an almost open gate."
         )
 
 
-def require_scale(name: str, value: float) -> None:
+def require_scale(name: str, value: object) -> None:
     """Raise unless the value is a finite number that is not negative."""
-    if not (math.isfinite(value) and value >= 0.0):
+    if not 0.0 <= _as_float(value) < math.inf:
         raise GateValueError(
             f"{name} scales random weights, so it is a finite number of 0 or more; got {value}."
         )
+
+
+def _require_room(name: str, scale: float, cell: nn.Module) -> None:
+    """Raise where weights of this scale do not fit the cell's dtype."""
+    for parameter in cell.parameters():
+        if not parameter.is_floating_point():
+            continue
+        largest = torch.finfo(parameter.dtype).max / NORMAL_REACH
+        if scale > largest:
+            raise GateValueError(
+                f"{name} {scale:g} makes weights that {parameter.dtype} cannot hold, whose largest "
+                f"number is {torch.finfo(parameter.dtype).max:.3g}. Use {largest:.1g} or less."
+            )
 
 
 def logit(value: float) -> float:
@@ -118,10 +137,18 @@ def orthogonal_matrix(
     5): without that the distribution is not uniform. It is drawn in float64 on the CPU, so that
     one seed gives the same matrix in every dtype and on every device.
     """
-    gaussian = torch.randn(size, size, dtype=torch.float64, generator=generator)
+    gaussian = torch.randn(size, size, dtype=torch.float64, generator=generator, device="cpu")
     q, r = torch.linalg.qr(gaussian)
     haar: Tensor = q * torch.sign(r.diagonal())
     return haar.to(dtype=like.dtype, device=like.device)
+
+
+def _as_float(value: object) -> float:
+    """Return a number as a float, infinite where it is too large for one; NaN for no number."""
+    try:
+        return float(value) if isinstance(value, Real) else math.nan
+    except OverflowError:
+        return math.inf
 
 
 def _all_gates(cell: nn.Module) -> dict[str, Gate]:
@@ -150,7 +177,7 @@ def _require_holdable(
                 "bias=False, or declares none. Make it with a bias."
             )
         dtype = known[name].bias[0].bias_of(cell).dtype
-        held = torch.sigmoid(torch.tensor(logit(value), dtype=dtype)).item()
+        held = torch.sigmoid(torch.tensor(logit(value), dtype=dtype, device="cpu")).item()
         if held in (0.0, 1.0):
             raise GateValueError(
                 f"gate {name!r} cannot be held at {value} in {dtype}, which rounds it to {held}. "
@@ -172,5 +199,5 @@ def _recurrent_rows(cell: nn.Module, candidate: Gate | None, gain: float) -> Row
 
 
 def _normal(shape: torch.Size, like: Tensor, generator: torch.Generator | None) -> Tensor:
-    drawn = torch.randn(shape, dtype=torch.float64, generator=generator)
+    drawn = torch.randn(shape, dtype=torch.float64, generator=generator, device="cpu")
     return drawn.to(dtype=like.dtype, device=like.device)

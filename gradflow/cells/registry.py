@@ -39,11 +39,17 @@ def register_cell(name: str, factory: Factory) -> None:
             It returns a cell, or a module that `ForeignCell` can take for one.
 
     Raises:
-        CellLoadError: the name is a built-in cell's or not a plain word.
+        CellLoadError: the name is a built-in cell's or not a plain word; the factory is no
+            function.
     """
+    if not callable(factory):
+        raise CellLoadError(
+            f"the factory of cell {name!r} is called as factory(input_size, hidden_size); "
+            f"got a {type(factory).__name__}."
+        )
     if name in BUILT_IN:
         raise CellLoadError(f"{name!r} is a built-in cell; register yours under another name.")
-    if not name.replace("_", "a").replace("-", "a").isalnum():
+    if not (isinstance(name, str) and name.replace("_", "a").replace("-", "a").isalnum()):
         raise CellLoadError(
             f"a cell's name has letters, digits, '_' and '-' only; got {name!r}. "
             "Names with ':' or '.' stand for files and modules."

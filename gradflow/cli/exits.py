@@ -9,18 +9,20 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import traceback
 import warnings
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from typer.exceptions import Abort, TyperException
 
 from gradflow.cli.app import app
 from gradflow.cli.streams import discard_output, say, tolerate_any_text
-from gradflow.errors import GradflowError, Interrupted, nearest_name
+from gradflow.errors import GradflowError, Interrupted, RunFolderError, nearest_name
 
 _OUT_OF_MEMORY = (
     "can't allocate memory",
@@ -37,7 +39,9 @@ def run(arguments: Sequence[str]) -> int:
     debug = "--debug" in arguments or _is_on(os.environ.get("GRADFLOW_DEBUG", ""))
     if not debug:
         warnings.showwarning = _show_warning
+        logging.getLogger("matplotlib").setLevel(logging.ERROR)  # of font caches and rc files
     try:
+        _require_folder()
         code = app(args=list(arguments), prog_name="gradflow", standalone_mode=False)
         code = code if isinstance(code, int) else PASSED
         message = "Interrupted: nothing more was saved." if code == INTERRUPTED else ""
@@ -53,6 +57,16 @@ def run(arguments: Sequence[str]) -> int:
     if message:
         say(message)
     return code
+
+
+def _require_folder() -> None:
+    """Raise where the working directory was removed: torch's libraries end the program there."""
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        raise RunFolderError(
+            "the working directory does not exist any more. Change to one that does: cd ~"
+        ) from None
 
 
 def _is_on(value: str) -> bool:

@@ -41,10 +41,15 @@ def locate_block(name: BlockName, parts: tuple[str, ...], state: State) -> Block
     spans = {}
     for part, width, end in zip(parts, widths, _running_sum(widths), strict=True):
         spans[part] = slice(end - width, end)
+    if not isinstance(name, tuple | list) or len(name) != 2 or "joint" in name:
+        raise UnknownNameError(
+            "a block is 'joint', or a pair of parts, the one that is read and the one that is "
+            f"varied, such as {(parts[0], parts[0])}; got {name!r}."
+        )
     for part in name:
         if part not in spans:
             raise UnknownNameError(
-                f"the cell's state has no part {part!r}. {nearest_name(part, [*spans, 'joint'])}"
+                f"the cell's state has no part {part!r}. {nearest_name(str(part), [*spans, 'joint'])}"
             )
     return BlockPlace(name, spans[name[0]], spans[name[1]], total)
 
@@ -52,7 +57,8 @@ def locate_block(name: BlockName, parts: tuple[str, ...], state: State) -> Block
 def require_norm(norm: str) -> None:
     """Raise unless the norm is a known one."""
     if norm not in get_args(Norm):
-        raise UnknownNameError(f"there is no norm {norm!r}. {nearest_name(norm, get_args(Norm))}")
+        known = nearest_name(str(norm), get_args(Norm))
+        raise UnknownNameError(f"there is no norm {norm!r}. {known}")
 
 
 def _running_sum(widths: list[int]) -> list[int]:

@@ -19,12 +19,16 @@ def measured_points(at: Tensor | list[int] | None, steps: int) -> Tensor:
     """
     if at is None:
         return torch.arange(1, steps + 1)
-    points: Tensor = torch.as_tensor(at, dtype=torch.int64).unique()
-    if len(points) == 0 or points[0] < 1 or points[-1] > steps:
-        raise ShapeError(
-            f"'at' lists steps from 1 to {steps}, the length of x; got {list(map(int, points))}."
-        )
-    return points
+    try:
+        given = torch.as_tensor(at)
+    except (TypeError, ValueError, RuntimeError):  # texts, None, numbers beyond 64 bits
+        given = torch.empty(0)
+    whole: Tensor = given.long().unique()
+    # 1.5 is no step, and read as 1 it would be one that was not asked for
+    if len(whole) == 0 or whole[0] < 1 or whole[-1] > steps or (given != given.long()).any():
+        shown = given.tolist() if given.numel() else at
+        raise ShapeError(f"'at' lists steps from 1 to {steps}, the length of x; got {shown}.")
+    return whole
 
 
 def points_within(points: Tensor, start: int, steps: int) -> Tensor:

@@ -29,6 +29,7 @@ Progress = Callable[[str, int, int], None]
 Subjects = dict[str, list[HeldCell]]
 
 
+@torch.inference_mode(False)  # a notebook's own mode would take the gradients from autograd
 def run_decay(settings: DecaySettings, *, progress: Progress | None = None) -> DecayResult:
     """Measure ||ds_T/ds_0|| over T for every cell, gate value, candidate gain and path.
 

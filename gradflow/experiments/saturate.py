@@ -27,6 +27,7 @@ _RAISED = (GradflowError, RuntimeError, TypeError, ValueError, NotImplementedErr
 Progress = Callable[[str, int, int], None]
 
 
+@torch.inference_mode(False)  # a notebook's own mode would take the gradients from autograd
 def run_saturate(settings: SaturateSettings, *, progress: Progress | None = None) -> SaturateResult:
     """Put huge numbers into every gate, the input and the state, and report what is not finite.
 

@@ -100,7 +100,7 @@ def test_a_result_that_cannot_be_looked_for_is_one_message(tmp_path: Path) -> No
     with pytest.raises(RunFolderError, match="File name too long"):
         load_result(LONG)
     (tmp_path / "result.json").write_text("[" * 100_000)
-    with pytest.raises(RunFolderError, match="cannot read .* as a result"):
+    with pytest.raises(RunFolderError, match=r"cannot read .* as a result"):
         load_result(tmp_path)
     with pytest.raises(RunFolderError, match="names a folder"):
         run_folder("decay", "0" * 64, "")
