@@ -178,9 +178,12 @@ def _require_holdable(
             )
         dtype = known[name].bias[0].bias_of(cell).dtype
         held = torch.sigmoid(torch.tensor(logit(value), dtype=dtype, device="cpu")).item()
-        if held in (0.0, 1.0):
+        # subnormal gates may be flushed to 0 on the way, as the engine asks for
+        smallest = torch.finfo(dtype).tiny if dtype in (torch.float32, torch.float64) else 0.0
+        if held in (0.0, 1.0) or held < smallest:
             raise GateValueError(
-                f"gate {name!r} cannot be held at {value} in {dtype}, which rounds it to {held}. "
+                f"gate {name!r} cannot be held at {value} in {dtype}, which rounds it to "
+                f"{1.0 if held == 1.0 else 0.0}. "
                 "Use a value further from the end, or dtype float64."
             )
 

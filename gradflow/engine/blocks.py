@@ -48,9 +48,8 @@ def locate_block(name: BlockName, parts: tuple[str, ...], state: State) -> Block
         )
     for part in name:
         if part not in spans:
-            raise UnknownNameError(
-                f"the cell's state has no part {part!r}. {nearest_name(str(part), [*spans, 'joint'])}"
-            )
+            known = nearest_name(str(part), [*spans, "joint"])
+            raise UnknownNameError(f"the cell's state has no part {part!r}. {known}")
     return BlockPlace(name, spans[name[0]], spans[name[1]], total)
 
 

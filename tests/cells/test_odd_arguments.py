@@ -54,6 +54,14 @@ def test_a_gate_value_is_a_number(value: Any) -> None:
         hold_(lstm(), forget=value)
 
 
+@pytest.mark.parametrize(("value", "dtype"), [(1e-38, torch.float32), (1e-308, torch.float64)])
+def test_a_gate_value_is_no_subnormal_number(value: float, dtype: torch.dtype) -> None:
+    """Processors may flush subnormal numbers to 0, and then no gate is held at the value."""
+    with pytest.raises(GateValueError, match=r"which rounds it to 0\.0"):
+        hold_(LSTM(2, 3, dtype=dtype), forget=value)
+    hold_(LSTM(2, 3, dtype=dtype), forget=torch.finfo(dtype).tiny * 2)
+
+
 def test_only_modules_are_held() -> None:
     """What has no parameters cannot be held."""
     nothing: Any = None
