@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gradflow.present.cell_titles import CELL_TITLES, cell_title
 from gradflow.present.numbers import number_text
 from gradflow.records import DecayCurve, DecayResult
 from gradflow.records.base import FloatArray
 
-_CELL_TITLES = {"lstm": "LSTM", "gru": "GRU", "rnn": "RNN"}
 _GATE_SYMBOLS = {"forget": "f", "update": "z"}
 ON_TREND = 1e-3  # nats per step: the factor per step reads the same to three digits
 
@@ -58,11 +58,6 @@ def panels_of(result: DecayResult) -> tuple[Panel, ...]:
         )
         for (cell, gain), curves in groups.items()
     )
-
-
-def cell_title(cell: str) -> str:
-    """Return a cell's name as a heading writes it; a user's own cell keeps its name."""
-    return _CELL_TITLES.get(cell, cell)
 
 
 def curve_value(curve: DecayCurve) -> float | None:
@@ -114,7 +109,7 @@ def conditions(result: DecayResult) -> str:
     """Return the settings that the numbers depend on, as one line."""
     config = result.config
     cells = {curve.cell for curve in result.curves}
-    own = bool(cells - set(_CELL_TITLES))
+    own = bool(cells - set(CELL_TITLES))
     names = ["input_gate", "output_gate"] if own or "lstm" in cells else []
     names += ["reset_gate"] if own or "gru" in cells else []
     facts = [f"hidden {config['hidden']}"] if "hidden" in config else []

@@ -20,7 +20,6 @@ from gradflow.present.theme import Theme
 from gradflow.records.distributions import LEVELS, Distribution
 from gradflow.records.inits import InitFlow
 
-_TITLES = {"lstm": "LSTM", "gru": "GRU", "rnn": "RNN"}
 _HUES = {
     "torch-default": 0,
     "xavier": 1,
@@ -53,11 +52,6 @@ def text_color(name: str) -> str:
     """Return the colour of an initialization's name: darker, so that it can be read."""
     red, green, blue = (share * (1.0 - _DARKER) for share in to_rgb(init_color(name)))
     return to_hex((red, green, blue))
-
-
-def cell_title(cell: str) -> str:
-    """Return a cell's name as a heading writes it."""
-    return _TITLES.get(cell, cell)
 
 
 def draw_curves(ax: Axes, flows: Sequence[InitFlow], theme: Theme, threshold: float) -> None:

@@ -12,8 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from gradflow.present.cell_titles import cell_title
 from gradflow.present.init_panels import (
-    cell_title,
     draw_curves,
     draw_gates,
     draw_singular_values,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from gradflow.present.decay_words import ON_TREND, cell_title
+from gradflow.present.cell_titles import cell_title
+from gradflow.present.decay_words import ON_TREND
 from gradflow.present.numbers import ABSENT, number_text, signed_text
 from gradflow.records.paths import WITHOUT, CellPaths, PathLine
 

@@ -5,17 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from gradflow.present.cell_titles import cell_title
 from gradflow.present.numbers import counted
 from gradflow.records import SaturateResult, SaturateRow
 from gradflow.records.saturate import Verdict
 
-_TITLES = {
-    "lstm": "LSTM",
-    "gru": "GRU",
-    "gru-before": "GRU, reset before",
-    "rnn": "RNN",
-    "rnn-relu": "relu RNN",
-}
 _GRAVEST_FIRST: tuple[Verdict, ...] = ("fault", "overflow", "ok", "not applicable")
 
 
@@ -86,7 +80,7 @@ def subject_title(subject: tuple[str, str]) -> str:
     ('GRU, reset before (gradflow)', 'cell.py:make')
     """
     cell, implementation = subject
-    title = _TITLES.get(cell, cell)
+    title = cell_title(cell)
     return title if implementation == "user" else f"{title} ({implementation})"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from gradflow.present.decay_words import cell_title
+from gradflow.present.cell_titles import cell_title
 from gradflow.present.numbers import ABSENT, counted, number_text
 from gradflow.records.spectrum import SpectrumResult
 

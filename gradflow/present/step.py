@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gradflow.present.cell_titles import cell_title
 from gradflow.present.numbers import number_text
 from gradflow.present.outputs import Outputs, Row
 from gradflow.present.step_figure import step_figure
@@ -13,7 +14,6 @@ from gradflow.records.step import Equation, StepResult
 __all__ = ["step_figure", "step_outputs", "step_rows", "step_table"]
 
 _LONGEST = 6  # factors of a product that are all written out
-_TITLES = {"lstm": "LSTM", "gru": "GRU"}
 
 
 def step_outputs(result: StepResult, *, style: str = "screen") -> Outputs:
@@ -75,7 +75,7 @@ def _title(result: StepResult) -> str:
     count = len(result.steps)
     after = "one step" if count == 1 else f"{count} steps"
     coefficient = number_text(result.direct.value)
-    return f"{_TITLES[result.cell]} after {after}: {state}; direct coefficient {coefficient}"
+    return f"{cell_title(result.cell)} after {after}: {state}; direct coefficient {coefficient}"
 
 
 def _columns(what: str) -> tuple[Column, ...]:

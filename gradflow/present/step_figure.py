@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from gradflow.present.belt import GAUGE_HEIGHT, Drawing, Gauge
+from gradflow.present.cell_titles import cell_title
 from gradflow.present.layout import Grid, Words, make_sheet
 from gradflow.present.numbers import number_text
 from gradflow.present.theme import Theme, describe, theme_context
@@ -70,7 +71,7 @@ def alt_of(result: StepResult) -> str:
             f"Step {step.step}: of {number_text(before)} the belt keeps {number_text(kept)} "
             f"(gate {number_text(step.direct)}); {number_text(written)} is written; {after}."
         )
-    return " ".join([f"{_name(result)} cell as a conveyor belt.", *sentences])
+    return " ".join([f"{cell_title(result.cell)} cell as a conveyor belt.", *sentences])
 
 
 def _draw_step(
@@ -159,15 +160,12 @@ def _size(step: WorkedStep) -> float:
     return max(abs(step.before[part]), abs(step.after[part]), abs(step.direct * step.before[part]))
 
 
-def _name(result: StepResult) -> str:
-    return {"lstm": "LSTM", "gru": "GRU"}[result.cell]
-
-
 def _title(result: StepResult) -> str:
     part = next(iter(result.steps[0].before))
     count = len(result.steps)
     rest = "" if count == 1 else f" over {count} steps"
-    return f"{_name(result)}: the belt keeps {number_text(result.direct.value)} of {part}_0{rest}"
+    kept = number_text(result.direct.value)
+    return f"{cell_title(result.cell)}: the belt keeps {kept} of {part}_0{rest}"
 
 
 def _caption(result: StepResult) -> str:
