@@ -18,7 +18,7 @@ from gradflow.engine.depth_pull import DepthPull, Ways, ones_of
 from gradflow.engine.depth_target import DepthTarget, Read, depth_target
 from gradflow.engine.points import measured_points
 from gradflow.engine.scaled import Scaled
-from gradflow.errors import UnknownNameError, nearest_name
+from gradflow.errors import DivergenceError, UnknownNameError, nearest_name
 
 DepthMethod = Literal["auto", "generic"]
 Progress = Callable[[int, int], None]
@@ -96,6 +96,7 @@ def depth_norms(
     Raises:
         ShapeError, DtypeError: x or `at` do not fit.
         UnknownNameError: no such block, norm or method, or nothing of this name to read.
+        DivergenceError: a state that did not stay finite.
 
     >>> from gradflow.cells import hold_
     >>> stack = Stack.build("lstm", 1, 4, layers=2, dtype=torch.float64)
@@ -112,6 +113,7 @@ def depth_norms(
     target = depth_target(stack, read=read, block=block)
     with flushed_denormals(), torch.no_grad():
         ran = _plain_run(stack, run) if isinstance(run, Tensor) else run
+        _require_finite(stack, ran)
         steps, batch = ran.output.shape[:2]
         points = measured_points(at, steps)
         sheet = _Sheet(stack, ran, points, block=block, norm=norm)
@@ -142,6 +144,19 @@ def depth_norms(
 def _plain_run(stack: Stack, x: Tensor) -> StackRun:
     """Run from zero states with nothing dropped, whatever mode the stack is in."""
     return stack.run(x, masks=DropoutMasks.none(layers=stack.layers, cells=len(stack.cells)))
+
+
+def _require_finite(stack: Stack, run: StackRun) -> None:
+    for index, states in enumerate(run.states):
+        broken = torch.stack([~torch.isfinite(part).all(dim=2) for part in states]).any(dim=0)
+        if bool(broken.any()):
+            layer, direction = divmod(index, stack.directions)
+            step, row = (int(place) + 1 for place in broken.nonzero()[0])
+            way = " (reverse)" if direction else ""
+            raise DivergenceError(
+                f"the state of layer {layer + 1}{way} is no longer finite at position {step} of "
+                f"sample {row}, so its derivative is none. Use smaller weights or fewer steps."
+            )
 
 
 class _Sheet:

@@ -65,7 +65,7 @@ def draw_curves(ax: Axes, found: DepthMap, *, theme: Theme, scale: Scale) -> Non
     ax.set_title(words.map_title(found))
     far = max(1, int(found.lags[-1]))
     ax.set_xlim(far, 0)
-    ax.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+    ax.xaxis.set_major_locator(MaxNLocator(6, integer=True, min_n_ticks=1))
     scale.apply(ax)
     floor = 0
     for row in found.rows:

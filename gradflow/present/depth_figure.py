@@ -88,7 +88,7 @@ def draw_map(ax: Axes, found: DepthMap, *, theme: Theme, scale: Normalize) -> No
     ax.set_ylim(len(names) - 0.5, -0.5)
     ax.set_yticks(range(len(names)), names)
     ax.tick_params(length=0)
-    ax.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+    ax.xaxis.set_major_locator(MaxNLocator(6, integer=True, min_n_ticks=1))
     for row in range(1, rows):
         ax.axhline(row - 0.5, color="white", linewidth=1.0)
     _write_numbers(ax, found, values, theme=theme, scale=scale, varying=varying)

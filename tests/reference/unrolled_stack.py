@@ -90,15 +90,15 @@ def unroll(twin: TwinStack, x: Tensor) -> Unrolled:
     return Unrolled(nodes, starts, below, finals)
 
 
-def jacobian(target: Tensor, node: Tensor) -> Tensor:
-    """Return d target / d node, (target, node), row by row; zeros where no graph leads there."""
+def jacobians(target: Tensor, nodes: list[Tensor]) -> list[Tensor]:
+    """Return d target / d node, (target, node), for each node; zeros where no graph leads there."""
     rows = [
         torch.autograd.grad(
-            unit, node, retain_graph=True, allow_unused=True, materialize_grads=True
-        )[0]
+            unit, nodes, retain_graph=True, allow_unused=True, materialize_grads=True
+        )
         for unit in target
     ]
-    return torch.stack(rows).flatten(1)
+    return [torch.stack(each).flatten(1) for each in zip(*rows, strict=True)]
 
 
 def torch_cells(layer: nn.RNNBase) -> list[nn.Module]:
