@@ -10,9 +10,8 @@ from typing import Literal
 
 import torch
 from torch import nn
-from torch.nn.parameter import UninitializedParameter
 
-from gradflow.cells import Cell, ForeignCell
+from gradflow.cells import Cell, ForeignCell, Stack
 from gradflow.cells.foreign_checks import trial_copy
 from gradflow.checkpoints.files.tensor_names import without_wrappers
 from gradflow.checkpoints.layers.found import Unread
@@ -157,8 +156,6 @@ def _sort_of(module: nn.Module) -> tuple[Sort | None, str | None]:
     if "quantized" in kind.__module__ and any(word in kind.__name__ for word in _RECURRENT_WORDS):
         return None, f"torch's {kind.__name__} of {kind.__module__} is quantised"
     if isinstance(module, nn.RNNBase | nn.RNNCellBase):
-        if any(isinstance(weight, UninitializedParameter) for weight in module.parameters()):
-            return None, "it is lazy and has no weights before its first call"
         return ("layer" if isinstance(module, nn.RNNBase) else "cell"), None
     if isinstance(module, Cell | ForeignCell):
         return "cell", None
@@ -171,14 +168,16 @@ def _sort_of(module: nn.Module) -> tuple[Sort | None, str | None]:
         with contextlib.redirect_stdout(sys.stderr):
             ForeignCell(trial)
     except CellLoadError as problem:
-        first = str(problem).splitlines()[0].rstrip(".")
-        return None, f"{first}. {_ASK_FOR_FORM}"
+        lines = " ".join(str(problem).splitlines()[:2]).rstrip(".")
+        return None, f"{lines}. {_ASK_FOR_FORM}"
     return "user", None
 
 
 def _looks_like_cell(module: nn.Module) -> bool:
     """Return whether a user's forward takes x and a state, and no layer of torch's is inside."""
-    if type(module).__module__.startswith("torch.") or not any(True for _ in module.parameters()):
+    if type(module).__module__.startswith("torch.") or isinstance(module, Stack):
+        return False
+    if not any(True for _ in module.parameters()):
         return False
     if any(isinstance(part, nn.RNNBase) for part in module.modules()):
         return False

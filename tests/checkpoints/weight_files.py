@@ -86,11 +86,12 @@ def parameters_of(cell: CellLike) -> dict[str, Tensor]:
 def assert_is_layer_of(found: FoundLayer, layer: nn.Module) -> None:
     """Assert that a found layer has the weights that torch's module computes with, in float64.
 
-    Float64 holds every float32 exactly; weights that are computed may differ by its rounding.
+    Float64 holds every float32 exactly; weights that torch computes in float32 (matrix_exp most of
+    all) are off by a few of its roundings, 6e-8 each.
     """
     suffix = "" if isinstance(layer, nn.RNNCellBase) else f"_l{found.layer}"
     suffix += "_reverse" if found.direction == "reverse" else ""
     for name, value in parameters_of(found.cell).items():
         assert value.dtype == torch.float64
         wanted = getattr(layer, name + suffix).detach()
-        torch.testing.assert_close(value, wanted.double(), rtol=1e-6, atol=1e-7, msg=name)
+        torch.testing.assert_close(value, wanted.double(), rtol=2e-6, atol=2e-6, msg=name)

@@ -18,15 +18,16 @@ from gradflow.checkpoints.find_modules import ModuleSearch, RecurrentModule
 from gradflow.checkpoints.layers.find_layers import find_slots
 from gradflow.checkpoints.layers.found import Checkpoint, FoundLayer, Unread
 from gradflow.checkpoints.layers.load_layers import read_slots
-from gradflow.checkpoints.layers.state_dicts import NamedTensors
+from gradflow.checkpoints.layers.state_dicts import NamedTensors, find_tensors
 from gradflow.checkpoints.layers.stored_numbers import dtype_name, find_nonfinite
 
 
 def layers_of_model(model: nn.Module, search: ModuleSearch) -> Checkpoint:
     """Return the layers of the recurrent modules in a model, as float64 cells with copied weights.
 
-    Weights that are computed come as evaluation mode computes them: normed by weight norm or
-    spectral norm, not dropped by dropout of weights.
+    A user's module that is no cell by itself, but has weights of torch's names, is measured as
+    torch's recurrence; a note says so. Weights that are computed come as evaluation mode computes
+    them: normed by weight norm or spectral norm, not dropped by dropout of weights.
 
     Args:
         model: the whole model.
@@ -41,7 +42,26 @@ def layers_of_model(model: nn.Module, search: ModuleSearch) -> Checkpoint:
             unread += lost
         else:
             layers.append(_of_cell(each))
-    return Checkpoint("the model", tuple(layers), tuple(unread))
+    by_names = _by_names(model, {each.name for each in search.found})
+    told = {layer.name for layer in by_names}
+    unread = [each for each in unread if each.name not in told]
+    return Checkpoint("the model", (*layers, *by_names), tuple(unread))
+
+
+def _by_names(model: nn.Module, found: set[str]) -> tuple[FoundLayer, ...]:
+    """Return what the names of weights show and no module did: a user's layer of torch's names."""
+    slots = [
+        slot
+        for slot in find_slots(find_tensors(model.state_dict()))
+        if slot.owner
+        and not any(slot.owner == name or slot.owner.startswith(f"{name}.") for name in found)
+    ]
+    layers, _ = read_slots(slots, lambda _: None)
+    note = (
+        "Found by the names of its weights in a module of the user's; what is measured is torch's "
+        "recurrence with them, not the module's own."
+    )
+    return tuple(replace(layer, notes=(*layer.notes, note)) for layer in layers)
 
 
 def _of_torch(
