@@ -13,9 +13,9 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from gradflow.cells.base import CellLike
 from gradflow.cells.gru import GRU
 from gradflow.cells.lstm import LSTM
+from gradflow.cells.protocol import CellLike
 from gradflow.cells.rnn import RNN
 from gradflow.cells.shapes import State
 from gradflow.engine.blocks import BlockName, Norm, locate_block

@@ -5,8 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from gradflow.cells.base import CellLike, Linearization
-from gradflow.cells.protocol import Recurrence
+from gradflow.cells.protocol import CellLike, Linearization, Recurrence
 from gradflow.cells.shapes import State
 from gradflow.engine.autograd_check import rows_by_copies
 from gradflow.engine.blocks import locate_block

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from gradflow.cells.base import CellLike
+from gradflow.cells.protocol import CellLike
 from gradflow.cells.shapes import State
 from gradflow.errors import DtypeError, ShapeError
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-from gradflow.cells.base import CellLike, Linearization
+from gradflow.cells.protocol import CellLike, Linearization
 from gradflow.cells.shapes import Block, State
 from gradflow.engine.matrix_powers import scale_by_powers_of_two_
 from gradflow.engine.trajectory import Chunk, run_in_chunks

@@ -7,7 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from gradflow.cells.base import CellLike
+from gradflow.cells.protocol import CellLike
 from gradflow.cells.shapes import State
 from gradflow.engine.blocks import BlockPlace
 from gradflow.engine.trajectory import chunk_length, run_in_chunks

@@ -7,8 +7,9 @@ from itertools import groupby
 
 import torch
 
-from gradflow.cells.base import Cell, CellLike
+from gradflow.cells.base import Cell
 from gradflow.cells.ensemble import stack_cells
+from gradflow.cells.protocol import CellLike
 from gradflow.cells.shapes import State
 from gradflow.config import DecaySettings
 from gradflow.engine.blocks import BlockName

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gradflow.cells.base import require_state
+from gradflow.cells.arguments import require_state
 from gradflow.cells.protocol import CellLike
 from gradflow.cells.shapes import State
 from gradflow.engine.blocks import BlockName, Norm, require_norm
