@@ -52,10 +52,10 @@ def rests(chunk: Chunk, steps: Linearization) -> bool:
 
     Args:
         chunk: the steps, at constant input.
-        steps: their Jacobians: where a slope jumps (a relu at its kink) the state alone would not
-            tell that they differ.
+        steps: their Jacobians, or those of the last of them: where a slope jumps (a relu at its
+            kink) the state alone would not tell that they differ.
     """
-    if chunk.steps < LONG_REST:
+    if min(chunk.steps, steps.steps) < LONG_REST:
         return False
     unit = torch.finfo(chunk.last[0].dtype).eps
     for before, last in zip(chunk.states, chunk.last, strict=True):

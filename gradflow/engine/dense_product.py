@@ -56,6 +56,7 @@ class DenseProduct:
         self._sizes = whole.new_empty(whole.shape[0])
         self._range = SafeRange(whole.dtype)
         self._most = 2.0 ** (-math.log2(torch.finfo(whole.dtype).tiny) / 8)
+        self._least, self._far = 1.0 / self._most, False
         self._at_once = self._joint and self._now.flat.shape[1] < SMALL
 
     def advance(self, linearization: Linearization, points: Tensor) -> None:
@@ -120,16 +121,22 @@ class DenseProduct:
 
     def _step(self, factor: StepFactor) -> None:
         """Multiply by one factor, and see that the size stays in range."""
-        least, most = 1.0 / self._most, self._most
-        if not (least < min(self._known) and sum(self._known) < most):
+        if self._far:
             self._rescale()
         self._now.multiply(factor, out=self._next)
         sizes = self._measure()
+        if not (self._least < min(sizes) and sum(sizes) < self._most):  # a sum passes nan on
+            sizes = self._come_back(factor, sizes)
+        self._known = sizes
+        self._now, self._next = self._next, self._now
+
+    def _come_back(self, factor: StepFactor, sizes: list[float]) -> list[float]:
+        """See to a product that left [least, most]: it is scaled before the next step, or now."""
+        self._far = True
         if not self._range.holds(sizes) and self._scale_towards(sizes):
             self._now.multiply(factor, out=self._next)
             sizes = self._measure_anything()
-        self._known = sizes
-        self._now, self._next = self._next, self._now
+        return sizes
 
     def _measure(self) -> list[float]:
         """Return the Frobenius norm of each batch row of the next product."""
@@ -150,6 +157,7 @@ class DenseProduct:
 
     def _rescale(self) -> None:
         """Take out the power of two of the rows whose size is far from 1."""
+        self._far = len(self._live) < len(self._known)  # what is zero or nan stays far
         shifts = [0] * len(self._known)
         for row in self._live:
             if not 1.0 / self._most < self._known[row] < self._most:

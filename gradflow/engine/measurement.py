@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor
@@ -69,7 +69,8 @@ class Measurement:
         """Measure the whole run, as far as nothing stops it."""
         steps = x.shape[0]
         self._same_from = constant_from(x) if self._asked in LEAPING else steps
-        for chunk in run_in_chunks(self._cell, x, self._state, self._chunk_length(steps)):
+        length = chunk_length(self._cell, x.shape[1], steps)
+        for chunk in run_in_chunks(self._cell, x, self._state, length):
             self._take(chunk)
             if progress is not None:
                 progress(self._taken, steps)
@@ -104,14 +105,30 @@ class Measurement:
 
     def _take(self, chunk: Chunk) -> None:
         """Hand one chunk's steps on."""
-        steps = self._latest = self._linearize(chunk.drive, chunk.states)
-        if self._product is None:
-            self._product = self._choose(steps)
-        inside = points_within(self._points, chunk.start, chunk.steps)
-        self._product.advance(steps, inside)
-        if steps.keep is not None:
-            self.direct.advance(steps.keep, inside)
+        for start, steps in self._linearized(chunk):
+            if self._product is None:
+                self._product = self._choose(steps)
+            inside = points_within(self._points, start, steps.steps)
+            self._product.advance(steps, inside)
+            if steps.keep is not None:
+                self.direct.advance(steps.keep, inside)
+            self._latest = steps
         self._taken, self.final_state = chunk.start + chunk.steps, chunk.last
+
+    def _linearized(self, chunk: Chunk) -> Iterator[tuple[int, Linearization]]:
+        """Yield the chunk's step Jacobians and where they begin; stored ones in smaller parts."""
+        if self._asked != "generic":
+            own = self._cell.linearize(chunk.drive, chunk.states)
+            if own is not None:
+                yield chunk.start, own
+                return
+        elements = self._state[0].shape[0] * self._place.state_size**2
+        length = max(1, GENERIC_CHUNK_ELEMENTS // elements)
+        for first in range(0, chunk.steps, length):
+            part = slice(first, first + length)
+            states = tuple(state[part] for state in chunk.states)
+            steps = GenericLinearization(self._cell, chunk.drive[part], states)
+            yield chunk.start + first, steps
 
     def _leap(self, chunk: Chunk, steps: int) -> bool:
         """Take the rest of the run at once where the state came back; return whether it did."""
@@ -174,13 +191,6 @@ class Measurement:
             if own is not None:
                 return own
         return GenericLinearization(self._cell, drive, states)
-
-    def _chunk_length(self, steps: int) -> int:
-        batch = self._state[0].shape[0]
-        own = chunk_length(self._cell, batch, steps)
-        if self._asked != "generic" and first_step(self._cell, self._state) is not None:
-            return own
-        return max(1, min(own, GENERIC_CHUNK_ELEMENTS // (batch * self._place.state_size**2)))
 
 
 def first_step(cell: CellLike, state: State) -> Linearization | None:

@@ -59,20 +59,26 @@ class FrobeniusReader:
 
     def __init__(self, batch: int, *, like: Tensor) -> None:
         self._range = SafeRange(like.dtype)
-        self._rows: list[list[float]] = []
+        self._sizes: list[Sequence[float]] = []
+        self._exponents: list[Sequence[int]] = []
+        self._odd: dict[int, Tensor] = {}
         self._empty = like.new_empty(0, batch, dtype=torch.float64)
 
     def read(self, block: Tensor, sizes: Sequence[float], exponents: Sequence[int]) -> None:
         """Read one step; see `NormReader.read`."""
-        if self._range.holds(sizes):
-            logs = [math.log(size) for size in sizes]
-        else:
-            logs = log_norm(block).tolist()
-        self._rows.append([log + LN2 * power for log, power in zip(logs, exponents, strict=True)])
+        if not self._range.holds(sizes):
+            self._odd[len(self._sizes)] = log_norm(block)
+        self._sizes.append(sizes)
+        self._exponents.append(exponents)
 
     def log_norms(self) -> Tensor:
         """Return what was read so far."""
-        return self._empty.new_tensor(self._rows) if self._rows else self._empty
+        if not self._sizes:
+            return self._empty
+        logs = self._empty.new_tensor(self._sizes).log()
+        for index, log in self._odd.items():
+            logs[index] = log
+        return logs + LN2 * self._empty.new_tensor(self._exponents)
 
 
 class ExactSpectralReader:

@@ -35,14 +35,16 @@ class OrthonormalBasis:
         self._width = block.shape[2]
         if self._vectors is None:
             self._vectors = fresh
-            return triangle
+            first: Tensor = triangle
+            return first
         old = self._vectors
         along = old.mT @ block
         fresh, triangle = torch.linalg.qr(block - old @ along)
         again = old.mT @ fresh
         fresh, turn = torch.linalg.qr(fresh - old @ again)
         self._vectors = torch.cat([old, fresh], dim=2)
-        return torch.cat([along + again @ triangle, turn @ triangle], dim=1)
+        coefficients: Tensor = torch.cat([along + again @ triangle, turn @ triangle], dim=1)
+        return coefficients
 
     def combine(self, coefficients: Tensor) -> Tensor:
         """Return combinations of the first vectors, as many as there are coefficients."""
