@@ -116,7 +116,17 @@ def test_the_mean_log_determinant_is_autograd_s(kind: str) -> None:
     subject = cases.random_subject(kind)
     expected = torch.linalg.slogdet(autograd_jacobian.step_jacobians(subject)[2:]).logabsdet.mean()
     found = mean_log_determinant(cell_of(subject.module), subject.inputs, subject.state, warmup=2)
-    assert found == pytest.approx(expected.item(), abs=1e-10)
+    assert found.mean == pytest.approx(expected.item(), abs=1e-10)
+    assert found.rounding < 1e-10 or found.mean == -math.inf  # a unit of relu may be shut
+
+
+def test_a_state_that_fades_out_is_no_failed_check() -> None:
+    """Near the zero state an LSTM's step loses half its rank: its smallest directions are known to
+    fewer digits the longer the run, by QR as by LU, until they are lost. That is no fault.
+    """
+    results = [run(hidden=4, input_size=1000, steps=steps, warmup=10) for steps in (10, 40, 300)]
+    assert all(result.passed for result in results)
+    assert [math.isfinite(result.sum) for result in results] == [True, True, False]
 
 
 def test_given_data_is_the_input(tmp_path: Path) -> None:
