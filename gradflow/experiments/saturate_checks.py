@@ -36,39 +36,52 @@ def saturate_checks(rows: Sequence[SaturateRow]) -> tuple[Check, ...]:
 
 def saturate_notes(rows: Sequence[SaturateRow]) -> tuple[str, ...]:
     """Return what a reader must know beside the verdicts."""
-    notes = [
-        f"{row.dtype} is not tried for {row.cell} ({row.implementation}): {row.reason}"
-        for row in rows
-        if row.verdict == "not applicable" and row.magnitude is None
-    ]
-    notes += dict.fromkeys(
-        f"n/a: {row.reason}." for row in rows
-        if row.verdict == "not applicable" and row.magnitude is not None
-    )  # fmt: skip
-    if any(not row.judged and row.cell == "rnn-relu" for row in rows):
-        notes.append("The relu RNN grows by design: it is reported, and never fails a check.")
-    if any(not row.judged and row.cell != "rnn-relu" for row in rows):
-        notes.append(
-            "beyond: up to the largest number itself sums overflow; reported, and never failed."
-        )
+    notes = [*_not_tried(rows), *_not_judged(rows)]
     if any(row.zero_slope_fraction for row in rows):
         notes.append(
             "A gate whose derivative is exactly zero is saturated, not broken: it learns nothing "
             "at that input, and all numbers are right."
         )
+    return tuple(dict.fromkeys([*notes, *_not_seen(rows)]))
+
+
+def _not_tried(rows: Sequence[SaturateRow]) -> list[str]:
+    missing = [row for row in rows if row.verdict == "not applicable"]
+    dtypes = [
+        f"{row.dtype} is not tried for {row.cell} ({row.implementation}): {row.reason}"
+        for row in missing
+        if row.magnitude is None
+    ]
+    return dtypes + [f"n/a: {row.reason}." for row in missing if row.magnitude is not None]
+
+
+def _not_judged(rows: Sequence[SaturateRow]) -> list[str]:
+    cells = {row.cell for row in rows if not row.judged}
+    notes = []
+    if "rnn-relu" in cells:
+        notes.append("The relu RNN grows by design: it is reported, and never fails a check.")
+    if cells - {"rnn-relu"}:
+        notes.append(
+            "beyond: up to the largest number itself sums overflow; reported, and never failed."
+        )
+    return notes
+
+
+def _not_seen(rows: Sequence[SaturateRow]) -> list[str]:
     unmoved = {
         row.cell for row in rows if row.verdict == "ok" and row.parameter_gradients_finite is None
     }
-    notes += [f"{cell}: no gradient reaches a parameter." for cell in sorted(unmoved)]
-    unseen = {
+    hidden = {
         row.cell for row in rows if row.verdict != "not applicable" and row.gates_in_range is None
-    } - {"rnn", "rnn-relu"}
-    notes += [
-        f"{cell} does not show its gates (no torch.sigmoid, no gate_values), so whether they stay "
-        "in [0, 1] and where their derivative is zero is not known."
-        for cell in sorted(unseen)
+    }
+    return [
+        *(f"{cell}: no gradient reaches a parameter." for cell in sorted(unmoved)),
+        *(
+            f"{cell} does not show its gates (no torch.sigmoid, no gate_values), so whether they "
+            "stay in [0, 1] and where their derivative is zero is not known."
+            for cell in sorted(hidden - {"rnn", "rnn-relu"})
+        ),
     ]
-    return tuple(dict.fromkeys(notes))
 
 
 def _tally(rows: Sequence[SaturateRow]) -> str:

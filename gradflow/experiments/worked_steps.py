@@ -18,49 +18,47 @@ def lstm_step(number: int, c: float, values: Mapping[str, float]) -> WorkedStep:
     g = values["candidate"]
     c_new = f * c + i * g
     t, p = number, number - 1
-    equations = (
-        Equation(
-            f"c_{t}",
-            f"f_{t} * c_{p} + i_{t} * g_{t}",
-            f"{_text(f)} * {_text(c)} + {_text(i)} * {_text(g)}",
-            c_new,
-        ),
-        Equation(
-            f"h_{t}",
-            f"o_{t} * tanh(c_{t})",
-            f"{_text(o)} * tanh({c_new:.6g})",
-            o * math.tanh(c_new),
-        ),
-    )
-    left_out = (
-        Equation(
-            "through the forget gate",
-            f"c_{p} * f_{t} * (1 - f_{t})",
-            f"{_text(c)} * {_text(f)} * (1 - {_text(f)})",
-            c * f * (1 - f),
-        ),
-        Equation(
-            "through the input gate",
-            f"g_{t} * i_{t} * (1 - i_{t})",
-            f"{_text(g)} * {_text(i)} * (1 - {_text(i)})",
-            g * i * (1 - i),
-        ),
-        Equation(
-            "through the candidate",
-            f"i_{t} * (1 - g_{t}^2)",
-            f"{_text(i)} * (1 - {_text(g)}^2)",
-            i * (1 - g**2),
-        ),
-    )
+    shown = f"{_text(f)} * {_text(c)} + {_text(i)} * {_text(g)}"
+    new_h = o * math.tanh(c_new)
     return WorkedStep(
         step=number,
         gates={"input": i, "forget": f, "output": o},
         candidate=g,
         before={"c": c},
-        after={"h": equations[1].value, "c": c_new},
-        equations=equations,
+        after={"h": new_h, "c": c_new},
+        equations=(
+            Equation(f"c_{t}", f"f_{t} * c_{p} + i_{t} * g_{t}", shown, c_new),
+            Equation(f"h_{t}", f"o_{t} * tanh(c_{t})", f"{_text(o)} * tanh({c_new:.6g})", new_h),
+        ),
         direct=f,
-        left_out=left_out,
+        left_out=_left_out_of_lstm(number, c, f=f, i=i, g=g),
+    )
+
+
+def _left_out_of_lstm(
+    t: int, c: float, *, f: float, i: float, g: float
+) -> tuple[Equation, Equation, Equation]:
+    """Return d c_t by the pre-activation of the forget gate, the input gate and the candidate."""
+    c_text, f_text, i_text, g_text = map(_text, (c, f, i, g))
+    return (
+        Equation(
+            "through the forget gate",
+            f"c_{t - 1} * f_{t} * (1 - f_{t})",
+            f"{c_text} * {f_text} * (1 - {f_text})",
+            c * f * (1 - f),
+        ),
+        Equation(
+            "through the input gate",
+            f"g_{t} * i_{t} * (1 - i_{t})",
+            f"{g_text} * {i_text} * (1 - {i_text})",
+            g * i * (1 - i),
+        ),
+        Equation(
+            "through the candidate",
+            f"i_{t} * (1 - g_{t}^2)",
+            f"{i_text} * (1 - {g_text}^2)",
+            i * (1 - g**2),
+        ),
     )
 
 
@@ -71,31 +69,20 @@ def gru_step(number: int, h: float, *, z: float, n: float, z_keeps: bool) -> Wor
     (1 - z) (1 - n^2), or z (1 - n^2) where z writes.
     """
     t, p = number, number - 1
-    z_text, n_text, h_text = _text(z), _text(n), _text(h)
     kept, written = (z, 1 - z) if z_keeps else (1 - z, z)
-    own, rest = (f"z_{t}", z_text), (f"(1 - z_{t})", f"(1 - {z_text})")
-    keeps, writes = (own, rest) if z_keeps else (rest, own)
-    first, second = ((f"h_{p}", h_text), (f"n_{t}", n_text))[:: 1 if z_keeps else -1]
+    keeps, writes = _shares_of_gru(t, z, z_keeps=z_keeps)
     h_new = kept * h + written * n
     equation = Equation(
         f"h_{t}",
         f"{keeps[0]} * h_{p} + {writes[0]} * n_{t}",
-        f"{keeps[1]} * {h_text} + {writes[1]} * {n_text}",
+        f"{keeps[1]} * {_text(h)} + {writes[1]} * {_text(n)}",
         h_new,
     )
-    left_out = (
-        Equation(
-            "through the update gate",
-            f"({first[0]} - {second[0]}) * z_{t} * (1 - z_{t})",
-            f"({first[1]} - {second[1]}) * {z_text} * (1 - {z_text})",
-            (h - n if z_keeps else n - h) * z * (1 - z),
-        ),
-        Equation(
-            "through the candidate",
-            f"{writes[0]} * (1 - n_{t}^2)",
-            f"{writes[1]} * (1 - {n_text}^2)",
-            written * (1 - n**2),
-        ),
+    candidate = Equation(
+        "through the candidate",
+        f"{writes[0]} * (1 - n_{t}^2)",
+        f"{writes[1]} * (1 - {_text(n)}^2)",
+        written * (1 - n**2),
     )
     return WorkedStep(
         step=number,
@@ -105,7 +92,25 @@ def gru_step(number: int, h: float, *, z: float, n: float, z_keeps: bool) -> Wor
         after={"h": h_new},
         equations=(equation,),
         direct=kept,
-        left_out=left_out,
+        left_out=(_through_update_gate(t, h, z=z, n=n, z_keeps=z_keeps), candidate),
+    )
+
+
+def _shares_of_gru(t: int, z: float, *, z_keeps: bool) -> tuple[tuple[str, str], tuple[str, str]]:
+    """Return what keeps and what writes, each in symbols and in numbers."""
+    own, rest = (f"z_{t}", _text(z)), (f"(1 - z_{t})", f"(1 - {_text(z)})")
+    return (own, rest) if z_keeps else (rest, own)
+
+
+def _through_update_gate(t: int, h: float, *, z: float, n: float, z_keeps: bool) -> Equation:
+    """Return d h_t by the pre-activation of the update gate."""
+    old, new = (f"h_{t - 1}", _text(h), h), (f"n_{t}", _text(n), n)
+    first, second = (old, new) if z_keeps else (new, old)
+    return Equation(
+        "through the update gate",
+        f"({first[0]} - {second[0]}) * z_{t} * (1 - z_{t})",
+        f"({first[1]} - {second[1]}) * {_text(z)} * (1 - {_text(z)})",
+        (first[2] - second[2]) * z * (1 - z),
     )
 
 
