@@ -20,7 +20,13 @@ from gradflow.errors import Interrupted, UnknownNameError, nearest_name
 from gradflow.experiments.decay_checks import decay_checks, decay_notes
 from gradflow.experiments.decay_curves import curve_of, full_curve
 from gradflow.experiments.decay_paths import measure_paths, path_checks
-from gradflow.experiments.held_cells import HeldCell, held_cells, require_device, start_state
+from gradflow.experiments.held_cells import (
+    HeldCell,
+    gains_left_out,
+    held_cells,
+    require_device,
+    start_state,
+)
 from gradflow.experiments.rates import report_points
 from gradflow.provenance import Stopwatch, provenance
 from gradflow.records.decay import DecayCurve, DecayResult
@@ -57,7 +63,7 @@ def run_decay(settings: DecaySettings, *, progress: Progress | None = None) -> D
     stopped = _fill(curves, paths, subjects, settings, progress)
     result = DecayResult(
         curves=tuple(curves),
-        notes=(*_cell_notes(subjects), *decay_notes(curves)),
+        notes=(*_cell_notes(subjects, settings), *decay_notes(curves)),
         paths=tuple(paths),
         checks=(*decay_checks(curves), *(path_checks(paths) if paths else ())),
         config=settings.to_json(),
@@ -91,13 +97,19 @@ def _fill(
     return {}
 
 
-def _cell_notes(subjects: Subjects) -> tuple[str, ...]:
+def _cell_notes(subjects: Subjects, settings: DecaySettings) -> tuple[str, ...]:
     """Return what a user's cells have to say of themselves, such as dropout that is now off."""
-    return tuple(
-        f"{name}: {note}"
-        for name, cells in subjects.items()
-        for note in getattr(cells[0].cell, "notes", ())
-    )
+    notes = []
+    for name, cells in subjects.items():
+        cell = cells[0].cell
+        notes += [f"{name}: {note}" for note in getattr(cell, "notes", ())]
+        gains = ", ".join(f"{gain:g}" for gain in gains_left_out(cell, settings))
+        if gains:
+            notes.append(
+                f"{name}: candidate gain {gains} is left out, because the cell does not say which "
+                "weights are its candidate's; declare a gate of role 'candidate' for that half."
+            )
+    return tuple(notes)
 
 
 def _require_state_name(name: str, held: HeldCell, settings: DecaySettings) -> None:

@@ -49,7 +49,7 @@ def held_cells(name: str, settings: DecaySettings) -> Iterator[HeldCell]:
         else:
             yield HeldCell(name, first, None, None, None)
         return
-    for gain in settings.candidate_gain:
+    for gain in _gains(first, settings):
         for value in settings.gate:
             values = {gate.name: _value_of(gate, value, settings) for gate in first.gates}
             cell = _hold(_load(name, settings), settings, gain, values)
@@ -59,6 +59,24 @@ def held_cells(name: str, settings: DecaySettings) -> Iterator[HeldCell]:
 def keep_gate(cell: CellLike) -> Gate | None:
     """Return the gate whose product over time is the direct path, where the cell has one."""
     return next((gate for gate in cell.gates if gate.role == "keep"), None)
+
+
+def gains_left_out(cell: CellLike, settings: DecaySettings) -> tuple[float, ...]:
+    """Return the candidate gains asked for that the cell gives no place to.
+
+    A cell that does not tell its candidate's recurrent weights can have its gates held with the
+    candidate off, which is half of the experiment; the live half is left out, and said so.
+    """
+    candidate = cell.candidate_gate
+    if keep_gate(cell) is None or (candidate is not None and candidate.recurrent is not None):
+        return ()
+    return tuple(gain for gain in settings.candidate_gain if gain != 0.0)
+
+
+def _gains(cell: CellLike, settings: DecaySettings) -> tuple[float, ...]:
+    left_out = gains_left_out(cell, settings)
+    gains = tuple(gain for gain in settings.candidate_gain if gain not in left_out)
+    return gains or settings.candidate_gain  # live gains alone: `hold_` refuses them, in words
 
 
 def start_state(cell: CellLike, settings: DecaySettings | InitsSettings) -> State:

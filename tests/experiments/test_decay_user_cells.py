@@ -180,3 +180,24 @@ def test_a_gain_that_a_cell_cannot_take_is_refused(register: Callable[..., None]
     assert run(cell="no-candidate", candidate_gain=0).passed
     with pytest.raises(GateValueError, match="candidate"):
         run(cell="no-candidate", candidate_gain=1)
+
+
+def test_a_keep_gate_alone_gives_the_half_of_the_experiment_without_a_candidate(
+    register: Callable[[str, object], None],
+):
+    """A cell that hides its candidate is held with the candidate off, and the run says so."""
+
+    class KeepOnly(Minimal):
+        """The minimal gated cell, telling its keep gate and nothing else."""
+
+        def __init__(self, input_size: int, hidden_size: int) -> None:
+            super().__init__(input_size, hidden_size)
+            self.gates = self.gates[:1]
+
+    register("keep-only", KeepOnly)
+    result = run(cell="keep-only", gate=(0.5,), steps=8, hidden=3)
+    assert {found.candidate_gain for found in result.curves} == {0.0}
+    assert curve(result, path="full").rate == pytest.approx(math.log(0.5), abs=1e-12)
+    assert any("candidate gain 1 is left out" in note for note in result.notes)
+    with pytest.raises(GateValueError, match="role 'candidate'"):
+        run(cell="keep-only", candidate_gain=(1.0,), steps=2, hidden=3)
