@@ -76,6 +76,12 @@ def test_every_link_of_the_readme_leads_to_a_file():
     assert [target for target in local if not (ROOT / target).exists()] == []
 
 
+def test_every_page_is_linked_from_the_readme():
+    """A page that nothing leads to is not found."""
+    pages = {path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").glob("*.md")}
+    assert pages == set(re.findall(r"\]\((docs/[\w-]+\.md)\)", README))
+
+
 def test_every_command_is_in_the_readme():
     """The table of commands and the program know the same ones."""
     listed = set(re.findall(r"^\| `gradflow (\w+)`", README, flags=re.MULTILINE))
