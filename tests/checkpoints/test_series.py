@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -66,13 +68,18 @@ def test_the_file_is_known_by_its_digest(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("x.csv", "1,2\n3\n", "line 2 has 1, the first has 2"),
-        ("x.csv", "1,2\n3,x\n", "line 2 is '3,x'"),
+        ("x.csv", "1,2\n3\n", "--input .*line 2 has 1 numbers, the first has 2"),
+        ("x.csv", "1,2\n3,x\n", "line 2 is '3,x'.*with commas between"),
+        ("x.csv", "1,x\n3,4\n", "line 1 is '1,x'"),
+        ("x.csv", "\n1,2\n\n3,x\n", "line 4 is"),
+        ("x.csv", "a,b\nm,s\n1,2\n", "line 2 is 'm,s'.*Only the first line"),
+        ("x.csv", "1_0,2\n3,4\n", "line 1 is '1_0,2'"),
+        ("x.csv", "9" * 200_000, "cannot read.*field larger"),
         ("x.csv", "", "at least one number; got shape"),
         ("x.csv", "a,b\n", "at least one number"),
         ("x.csv", "1\nnan\n", "step 2, row 1, input 1 is nan"),
         ("x.npy", "no array", "cannot read"),
-        ("x.npz", "no archive", "cannot read"),
+        ("x.npz", "no archive", "never loaded: to load one can run any code"),
         ("x.json", "[1]", "reads .npy, .npz and .csv"),
     ],
 )
@@ -92,8 +99,56 @@ def test_what_is_no_number_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SeriesError, match="must hold real numbers; got complex128"):
         load_series(tmp_path / "x.npy")
     np.save(tmp_path / "x.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
-    with pytest.raises(SeriesError, match="cannot read"):
+    with pytest.raises(SeriesError, match="pickled objects are never loaded"):
         load_series(tmp_path / "x.npy")
     np.save(tmp_path / "x.npy", np.zeros((2, 2, 2, 2)))
     with pytest.raises(SeriesError, match=r"got shape \(2, 2, 2, 2\)"):
         load_series(tmp_path / "x.npy")
+
+
+def test_an_archive_without_a_series_is_refused(tmp_path: Path) -> None:
+    """An empty archive, and one of other files: each is told by what it is."""
+    np.savez(tmp_path / "empty.npz")
+    with pytest.raises(SeriesError, match="holds no array"):
+        load_series(tmp_path / "empty.npz")
+    with zipfile.ZipFile(tmp_path / "other.npz", "w") as archive:
+        archive.writestr("readme.txt", "no array")
+    with pytest.raises(SeriesError, match="no NumPy array of numbers"):
+        load_series(tmp_path / "other.npz")
+
+
+def test_any_damage_is_one_message(tmp_path: Path) -> None:
+    """A byte that flips anywhere leaves a series of finite numbers, or is refused in words."""
+    np.savez_compressed(tmp_path / "whole.npz", x=SERIES)
+    np.save(tmp_path / "whole.npy", SERIES)
+    refused = 0
+    for whole in (tmp_path / "whole.npz", tmp_path / "whole.npy"):
+        data = whole.read_bytes()
+        for place in range(len(data)):
+            damaged = tmp_path / f"damaged{whole.suffix}"
+            damaged.write_bytes(data[:place] + bytes([data[place] ^ 0x5A]) + data[place + 1 :])
+            try:
+                assert np.isfinite(load_series(damaged).values).all()
+            except SeriesError as problem:
+                refused += "--data" in str(problem)
+    assert refused > 100
+
+
+def test_text_of_another_encoding_is_refused(tmp_path: Path) -> None:
+    """UTF-16, as spreadsheets write it, is named as what it is not."""
+    (tmp_path / "x.csv").write_text("1,2", encoding="utf-16")
+    with pytest.raises(SeriesError, match="no text in UTF-8"):
+        load_series(tmp_path / "x.csv")
+
+
+def test_a_number_beyond_float64_is_refused_without_a_warning(tmp_path: Path) -> None:
+    """A long double may be larger than float64 goes: it is named as infinite, and nothing warns."""
+    np.save(tmp_path / "x.npy", np.full(3, np.finfo(np.longdouble).max))
+    largest = np.finfo(np.longdouble).max > np.finfo(np.float64).max
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        if largest:
+            with pytest.raises(SeriesError, match="input 1 is inf"):
+                load_series(tmp_path / "x.npy")
+        else:  # a platform where both are one
+            assert np.isfinite(load_series(tmp_path / "x.npy").values).all()
