@@ -15,10 +15,10 @@ from gradflow.engine.trajectory import chunk_length, run_in_chunks
 ZeroReason = Literal["exact", "underflow"]
 
 
-def zero_reason(
-    cell: CellLike, x: Tensor, state: State, *, block: BlockPlace, step: int, row: int
-) -> ZeroReason:
-    """Return why the block of P_step is zero in one batch row.
+def explain_zeros(
+    cell: CellLike, x: Tensor, state: State, place: BlockPlace, points: Tensor, measured: Tensor
+) -> tuple[tuple[int | None, ...], tuple[ZeroReason | None, ...]]:
+    """Return from which of the points on each batch row is zero, and why; None where it is not.
 
     "exact": the product of the step Jacobians' patterns of non-zero entries, with every gate and
     slope open (a sigmoid or tanh is never truly flat), is zero too: no path leads there.
@@ -26,37 +26,46 @@ def zero_reason(
 
     A cell without a closed form is asked for its slopes as they are, so a slope that underflowed
     inside it reads as exact.
-    """
-    reached: Tensor | None = None
-    length = min(step, chunk_length(cell, state[0].shape[0], step))
-    for chunk in run_in_chunks(cell, x[:step], state, length):
-        linearization = cell.linearize(chunk.drive, chunk.states, open_gates=True)
-        if linearization is None:
-            return "exact"
-        for t in range(linearization.steps):
-            pattern = (linearization.dense(t)[row] != 0).to(torch.float32)
-            if reached is None:
-                reached = torch.eye(len(pattern)).to(pattern)[:, block.columns]
-            reached = ((pattern @ reached) > 0).to(torch.float32)
-    return "exact" if reached is None or not bool(reached[block.rows].any()) else "underflow"
-
-
-def explain_zeros(
-    cell: CellLike, x: Tensor, state: State, place: BlockPlace, points: Tensor, measured: Tensor
-) -> tuple[tuple[int | None, ...], tuple[ZeroReason | None, ...]]:
-    """Return from which of the points on each batch row is zero, and why; None where it is not.
 
     Args:
-        points: the steps that were measured.
+        cell, x, state: the run that was measured.
+        place: the block.
+        points: the steps that were measured, ascending.
         measured: ln of the norms there, (points, batch).
     """
-    first: list[int | None] = []
-    reasons: list[ZeroReason | None] = []
-    for row in range(measured.shape[1]):
-        zeros = points[torch.isneginf(measured[:, row])]
-        step = int(zeros[0]) if len(zeros) else None
-        first.append(step)
-        reasons.append(
-            None if step is None else zero_reason(cell, x, state, block=place, step=step, row=row)
-        )
+    zero = torch.isneginf(measured).cpu()
+    first = [int(points[column.int().argmax()]) if column.any() else None for column in zero.T]
+    last = max((step for step in first if step is not None), default=0)
+    if last == 0:
+        return tuple(first), tuple(None for _ in first)
+    reached = _reached_by_structure(cell, x[:last], state, place, first)
+    reasons: list[ZeroReason | None] = [
+        None if step is None else "underflow" if row in reached else "exact"
+        for row, step in enumerate(first)
+    ]
     return tuple(first), tuple(reasons)
+
+
+def _reached_by_structure(
+    cell: CellLike, x: Tensor, state: State, place: BlockPlace, first: list[int | None]
+) -> set[int]:
+    """Return the batch rows whose block has an entry, by pattern, at the step of `first`."""
+    rows_at: dict[int, list[int]] = {}
+    for row, step in enumerate(first):
+        if step is not None:
+            rows_at.setdefault(step, []).append(row)
+    batch = state[0].shape[0]
+    pattern = torch.eye(place.state_size, device=x.device, dtype=torch.float32)
+    product = pattern[:, place.columns].expand(batch, -1, -1)
+    found: set[int] = set()
+    for chunk in run_in_chunks(cell, x, state, chunk_length(cell, batch, len(x))):
+        opened = cell.linearize(chunk.drive, chunk.states, open_gates=True)
+        if opened is None:
+            return set()
+        for t in range(opened.steps):
+            # a pattern is a matrix of 0 and 1; the products count paths, of which one is enough
+            product = ((opened.dense(t) != 0).to(torch.float32) @ product).clamp(max=1.0)
+            for row in rows_at.get(chunk.start + t + 1, ()):
+                if bool(product[row, place.rows].any()):
+                    found.add(row)
+    return found
