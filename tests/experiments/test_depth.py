@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 import math
-import re
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +20,6 @@ from gradflow.experiments.depth import run_depth
 from gradflow.experiments.depth_subjects import base_stack, batch_of, draw_masks
 from gradflow.records import DepthMap, DepthResult
 
-PAGE = (Path(__file__).parent.parent.parent / "docs" / "stacks.md").read_text(encoding="utf-8")
 SMALL: dict[str, Any] = {"hidden": 5, "input_size": 3, "steps": 7, "batch": 3, "layers": 2}
 LN10 = math.log(10.0)
 
@@ -250,27 +245,6 @@ def test_settings_that_cannot_be_are_refused(changes: Any, words: str) -> None:
     """By the settings model, before anything is built."""
     with pytest.raises((SettingError, UnknownNameError), match=words):
         DepthSettings(**{**SMALL, **changes})
-
-
-def test_the_python_of_the_page_runs() -> None:
-    """Pasted into a file, each block runs and prints one number."""
-    blocks = re.findall(r"^```python\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 2
-    for block, expected in zip(blocks, ("64", "3"), strict=True):
-        printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
-            exec(compile(block, "stacks.md", "exec"), {})
-        assert printed.getvalue().strip() == expected
-
-
-@pytest.mark.parametrize("cell", ["lstm", "gru", "rnn"])
-def test_the_numbers_of_the_page_are_measured(cell: str) -> None:
-    """Residual links over eight layers: layer 1 at its last step, and 49 steps before."""
-    plain, linked = run_depth(DepthSettings(cell=cell, layers=8, batch=8)).maps
-    found = [m.row(1).log10_norm[lag] for lag in (0, -1) for m in (plain, linked)]
-    (line,) = re.findall(rf"^\| {cell} \|(.*\|.*\|.*\|.*)\|$", PAGE, flags=re.MULTILINE)
-    stated = [float(number) for number in line.split("|")]
-    assert [round(float(value), 2) for value in found] == stated
 
 
 def test_a_map_without_a_check_is_stored_too() -> None:
