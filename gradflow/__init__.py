@@ -32,6 +32,7 @@ if TYPE_CHECKING:  # what a type checker and an editor see
     from gradflow.experiments.parity import run_parity as run_parity
     from gradflow.experiments.saturate import run_saturate as run_saturate
     from gradflow.experiments.spectrum import run_spectrum as run_spectrum
+    from gradflow.experiments.speed import run_speed as run_speed
     from gradflow.experiments.step import run_step as run_step
     from gradflow.experiments.step import work_gru as work_gru
     from gradflow.experiments.step import work_lstm as work_lstm
@@ -43,6 +44,7 @@ if TYPE_CHECKING:  # what a type checker and an editor see
     from gradflow.settings import ParitySettings as ParitySettings
     from gradflow.settings import SaturateSettings as SaturateSettings
     from gradflow.settings import SpectrumSettings as SpectrumSettings
+    from gradflow.settings import SpeedSettings as SpeedSettings
     from gradflow.settings import StepSettings as StepSettings
     from gradflow.store import load_result as load_result
 
@@ -61,6 +63,7 @@ _NAMES = {
     "ParitySettings": "gradflow.settings",
     "SaturateSettings": "gradflow.settings",
     "SpectrumSettings": "gradflow.settings",
+    "SpeedSettings": "gradflow.settings",
     "Stack": "gradflow.cells",
     "StepSettings": "gradflow.settings",
     "depth_norms": "gradflow.engine",
@@ -81,6 +84,7 @@ _NAMES = {
     "run_parity": "gradflow.experiments.parity",
     "run_saturate": "gradflow.experiments.saturate",
     "run_spectrum": "gradflow.experiments.spectrum",
+    "run_speed": "gradflow.experiments.speed",
     "run_step": "gradflow.experiments.step",
     "work_gru": "gradflow.experiments.step",
     "work_lstm": "gradflow.experiments.step",

@@ -27,6 +27,7 @@ from gradflow.settings import (
     SaturateSettings,
     Settings,
     SpectrumSettings,
+    SpeedSettings,
     StepSettings,
 )
 from gradflow.settings.problems import show
@@ -42,6 +43,7 @@ __all__ = [
     "SaturateSettings",
     "Settings",
     "SpectrumSettings",
+    "SpeedSettings",
     "StepSettings",
     "find_config",
     "load_config",
@@ -56,6 +58,7 @@ COMMAND_SETTINGS: dict[str, type[Settings]] = {
     "decay": DecaySettings,
     "depth": DepthSettings,
     "spectrum": SpectrumSettings,
+    "speed": SpeedSettings,
     "saturate": SaturateSettings,
     "parity": ParitySettings,
     "step": StepSettings,

@@ -29,6 +29,7 @@ from gradflow.records import (
     Result,
     SaturateResult,
     SpectrumResult,
+    SpeedResult,
     StepResult,
 )
 
@@ -38,6 +39,7 @@ _READERS: dict[str, Callable[[Mapping[str, Any]], Result]] = {
     "decay": DecayResult.from_json,
     "depth": DepthResult.from_json,
     "spectrum": SpectrumResult.from_json,
+    "speed": SpeedResult.from_json,
     "saturate": SaturateResult.from_json,
     "parity": ParityResult.from_json,
     "inits": InitsResult.from_json,

@@ -7,7 +7,18 @@ from typing import Annotated
 import typer
 
 from gradflow import __version__
-from gradflow.cli import decay, depth, doctor, inits, params, parity, saturate, spectrum, step
+from gradflow.cli import (
+    decay,
+    depth,
+    doctor,
+    inits,
+    params,
+    parity,
+    saturate,
+    spectrum,
+    speed,
+    step,
+)
 
 MEASURE, CHECK, LEARN, RESULTS = "Measure", "Check", "Learn", "Results"
 
@@ -24,6 +35,7 @@ app = typer.Typer(
 app.command("decay", rich_help_panel=MEASURE)(decay.decay)
 app.command("depth", rich_help_panel=MEASURE)(depth.depth)
 app.command("spectrum", rich_help_panel=MEASURE)(spectrum.spectrum)
+app.command("speed", rich_help_panel=MEASURE)(speed.speed)
 app.command("saturate", rich_help_panel=CHECK)(saturate.saturate)
 app.command("parity", rich_help_panel=CHECK)(parity.parity)
 app.command("step", rich_help_panel=LEARN)(step.step)

@@ -20,6 +20,7 @@ from gradflow.present.params import params_outputs
 from gradflow.present.parity import parity_outputs
 from gradflow.present.saturate import saturate_outputs
 from gradflow.present.spectrum import spectrum_outputs
+from gradflow.present.speed import speed_outputs
 from gradflow.present.step import step_outputs
 from gradflow.present.theme import alt_text, figure_bytes
 from gradflow.records import Result
@@ -30,6 +31,7 @@ PRESENTERS: dict[str, Callable[[Any], Outputs]] = {
     "saturate": saturate_outputs,
     "parity": parity_outputs,
     "spectrum": spectrum_outputs,
+    "speed": speed_outputs,
     "step": step_outputs,
     "params": params_outputs,
     "inits": inits_outputs,

@@ -22,6 +22,7 @@ from gradflow.records.parity import (
 )
 from gradflow.records.saturate import FirstNonfinite, SaturateResult, SaturateRow
 from gradflow.records.spectrum import SpectrumInput, SpectrumResult
+from gradflow.records.speed import SpeedCase, SpeedRatio, SpeedResult, SpeedRow
 from gradflow.records.step import Equation, StepResult, WorkedStep
 
 __all__ = [
@@ -53,6 +54,10 @@ __all__ = [
     "SaturateRow",
     "SpectrumInput",
     "SpectrumResult",
+    "SpeedCase",
+    "SpeedRatio",
+    "SpeedResult",
+    "SpeedRow",
     "StepResult",
     "TriedVariant",
     "WidthMatch",

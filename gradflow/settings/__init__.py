@@ -9,6 +9,7 @@ from gradflow.settings.params import ParamsSettings
 from gradflow.settings.parity import ParitySettings
 from gradflow.settings.saturate import SaturateSettings
 from gradflow.settings.spectrum import SpectrumSettings
+from gradflow.settings.speed import SpeedSettings
 from gradflow.settings.step import StepSettings
 
 __all__ = [
@@ -21,5 +22,6 @@ __all__ = [
     "SaturateSettings",
     "Settings",
     "SpectrumSettings",
+    "SpeedSettings",
     "StepSettings",
 ]

@@ -1,0 +1,126 @@
+"""The figure of timings: seconds of every method over the width, on log axes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, NullLocator
+
+from gradflow.present.end_labels import EndLabel, draw_end_labels
+from gradflow.present.layout import Grid, Words, make_sheet
+from gradflow.present.palette import INK, gate_color
+from gradflow.present.speed_words import finding, seconds_text
+from gradflow.present.theme import Theme, describe, text_width, theme_context
+from gradflow.records.speed import SpeedCase, SpeedResult, SpeedRow
+
+# colour, marker and dashes of each method: the floor is a limit and no way
+_LOOKS: dict[str, tuple[str, str, str]] = {
+    "restart": (gate_color(0.6), "P", "-"),
+    "chain": (gate_color(0.1), "o", "-"),
+    "chain-vmap": (gate_color(0.5), "s", "-"),
+    "unroll": (gate_color(0.3), "D", ":"),
+    "gradflow": (gate_color(0.9), "^", "-"),
+    "floor": (INK, "", "--"),
+}
+_ROOM = 0.12  # of the decades, above and below
+
+
+def speed_figure(result: SpeedResult, *, style: str = "screen") -> Figure:
+    """Return the figure: a panel for each cell, T, dtype and number of threads.
+
+    Args:
+        result: the timings.
+        style: "screen" or "paper".
+    """
+    groups = _groups(result)
+    with theme_context(style) as theme:
+        columns = min(theme.most_columns, len(groups))
+        room = max(text_width(method, theme.font) for method in _LOOKS) + 2.0 * theme.em
+        if columns > 1:  # the times beside the next panel
+            room += text_width("100 ms", theme.font) + 1.5 * theme.em
+        grid = Grid(
+            rows=math.ceil(len(groups) / columns),
+            columns=columns,
+            label_room=room,
+            height=1.2 * theme.panel_height,
+            between=6.4,
+        )
+        words = Words(
+            title="How long the norms of a recurrent Jacobian take",
+            subtitle="Frobenius norm of the joint ds_T/ds_0; medians of rounds in turns",
+            caption=" ".join(finding(result, _widest(groups))),
+        )
+        sheet = make_sheet(theme, grid, words)
+        panels = [ax for row in sheet.axes for ax in row]
+        for index, (ax, rows) in enumerate(zip(panels, groups, strict=False)):
+            _draw(ax, rows, theme=theme)
+            ax.set_ylabel("time" if index % columns == 0 else "")
+        for ax in panels[len(groups) :]:
+            ax.set_axis_off()
+        alt = "Line plot of seconds over hidden units for each method. " + words.caption
+        return describe(sheet.figure, alt)
+
+
+def _groups(result: SpeedResult) -> list[list[SpeedRow]]:
+    """Return the rows of each panel."""
+    groups: dict[tuple[str, int, str, int], list[SpeedRow]] = {}
+    for row in result.rows:
+        groups.setdefault(_panel(row.case), []).append(row)
+    return list(groups.values())
+
+
+def _widest(groups: Sequence[Sequence[SpeedRow]]) -> list[SpeedCase]:
+    """Return the widest case of each panel, for the words below."""
+    return [max((row.case for row in rows), key=lambda case: case.hidden) for rows in groups]
+
+
+def _panel(case: SpeedCase) -> tuple[str, int, str, int]:
+    return (case.cell, case.steps, case.dtype, case.threads)
+
+
+def _draw(ax: Axes, rows: Sequence[SpeedRow], *, theme: Theme) -> None:
+    cell, steps, dtype, threads = _panel(rows[0].case)
+    ends = {}
+    for method in dict.fromkeys(row.method for row in rows):
+        chosen = sorted((row.case.hidden, row.seconds) for row in rows if row.method == method)
+        widths, seconds = zip(*chosen, strict=True)
+        color, marker, line = _LOOKS[method]
+        ax.plot(
+            widths,
+            seconds,
+            color=color,
+            marker=marker or ("_" if len(widths) == 1 else ""),
+            linestyle=line,
+            linewidth=theme.line,
+            markersize=theme.marker,
+            label=method,
+        )
+        ends[method] = seconds[-1]
+    _set_axes(ax, rows)
+    low, high = (math.log10(limit) for limit in ax.get_ylim())
+    labels = [
+        EndLabel(method, (math.log10(seconds) - low) / (high - low), _LOOKS[method][0])
+        for method, seconds in ends.items()
+    ]
+    draw_end_labels(ax, labels, size=theme.font)
+    word = "thread" if threads == 1 else "threads"
+    ax.set_title(f"{cell}, T = {steps:,}, {dtype}, {threads} {word}")
+
+
+def _set_axes(ax: Axes, rows: Sequence[SpeedRow]) -> None:
+    widths = sorted({row.case.hidden for row in rows})
+    logs = [math.log10(row.seconds) for row in rows]
+    pad = _ROOM * (max(logs) - min(logs)) + 0.1
+    ax.set_xscale("log", base=2)
+    ax.set_yscale("log")
+    ax.set_ylim(10 ** (min(logs) - pad), 10 ** (max(logs) + pad))
+    ax.set_xlim(widths[0] / 2**0.25, widths[-1] * 2**0.25)
+    ax.xaxis.set_major_locator(FixedLocator(widths))
+    ax.xaxis.set_major_formatter(FixedFormatter([f"{width:,}" for width in widths]))
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: seconds_text(value)))
+    ax.yaxis.set_minor_locator(NullLocator())
+    ax.set_xlabel("hidden units")
