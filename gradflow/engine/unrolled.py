@@ -61,7 +61,8 @@ class UnrolledLayer:
 
     Takes what the layer's `forward` takes: a batch in either layout, one sequence without a batch
     axis, or a packed sequence, with or without a first state. What it visited is kept in `calls`,
-    a list with the traces of all cells (in torch's order) for each call.
+    a list with the traces of all cells (in torch's order) for each call, and in `outputs` the
+    output of each call, (time, batch, width), as a node of the graph.
 
     Args:
         cells: in torch's order: layer 0, (layer 0 reversed,) layer 1, ...
@@ -80,6 +81,7 @@ class UnrolledLayer:
     ) -> None:
         self.cells, self.directions, self.batch_first = tuple(cells), directions, batch_first
         self.calls: list[tuple[CellTrace, ...]] = []
+        self.outputs: list[Tensor] = []
 
     def __call__(self, x: Tensor | PackedSequence, hx: Any = None) -> tuple[Any, Any]:
         """Return the output and the last states, in the form in which the layer would."""
@@ -117,6 +119,7 @@ class UnrolledLayer:
             if (index + 1) % self.directions == 0:
                 below = _shown(self.cells, traces, self.directions, own)
         self.calls.append(tuple(traces))
+        self.outputs.append(below)
         return below, pack_states(self.cells, tuple(map(_final, traces)))
 
 

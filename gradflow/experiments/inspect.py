@@ -1,0 +1,196 @@
+"""Gradient flow of a user's own model: does it reach the early steps, and is anything broken?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from gradflow.checkpoints.layers import load_checkpoint
+from gradflow.errors import CellLoadError
+from gradflow.experiments.inspect_alone import run_alone
+from gradflow.experiments.inspect_axes import axis_findings, find_axes
+from gradflow.experiments.inspect_batch import Batch, Layout, Loss, loss_of, read_batch
+from gradflow.experiments.inspect_flow_findings import layer_findings, twin_findings
+from gradflow.experiments.inspect_gradients import RanModule, Subject, with_gradients
+from gradflow.experiments.inspect_layers import Measured, measure_layer
+from gradflow.experiments.inspect_needs import need_findings
+from gradflow.experiments.inspect_report import input_facts, inspect_result
+from gradflow.experiments.inspect_run import TwinRun, default_dtype, found_in, run_twin, unwrapped
+from gradflow.experiments.inspect_weight_findings import weight_findings
+from gradflow.provenance import Stopwatch, provenance
+from gradflow.records.inspect import Finding, InspectResult
+from gradflow.settings.inspect import InspectSettings
+
+Progress = Callable[[str, int, int], None]
+
+
+def inspect(
+    model: nn.Module | str | Path,
+    batch: object = None,
+    lengths: object = None,
+    loss: Loss | None = None,
+    needs_lag: int | None = None,
+    *,
+    layout: Layout | None = None,
+    progress: Progress | None = None,
+) -> InspectResult:
+    """Measure gradient flow through a model's recurrent layers, and say what is wrong with it.
+
+    A copy is run in float64 with its fused layers unrolled step by step, so that the gradient of
+    the loss at every state is the true one, through time. Your model is not touched.
+
+    Args:
+        model: any module with recurrent layers or cells inside; or a file of weights.
+        batch: inputs as the model takes them; (inputs, targets) or (inputs, targets, lengths); a
+            mapping with such keys. None runs each layer on zero and unit random input.
+        lengths: how many steps are each sample's own.
+        loss: "mse", "cross_entropy", or a function of the model's answer (and the targets, where
+            there are any) that returns one number. By the targets' dtype where None.
+        needs_lag: how far back the gradient must reach; vanishing is a finding only against it,
+            or against a loss that reads the last step alone.
+        layout: "batch_first" or "time_first", which axis of the inputs comes first; where None it
+            is told by lengths, targets or the answer, else not known.
+        progress: called as `progress(what, done, in all)`.
+
+    Returns:
+        Layers, findings and a verdict; `result.healthy` is True without warning or error.
+
+    Raises:
+        GradflowError: no recurrent layer, a model that fails on the batch, a loss that does not
+            fit.
+
+    >>> result = inspect(nn.LSTM(3, 8))
+    >>> result.verdict[0]
+    'Gradient flow: no warning. Verdict: gradient flow is fine; look elsewhere.'
+    """
+    settings = InspectSettings(
+        file=str(model) if isinstance(model, str | Path) else None,
+        model=None if isinstance(model, str | Path) else type(model).__name__,
+        loss=loss if isinstance(loss, str) else None,
+        needs_lag=needs_lag,
+        layout=layout,
+    )
+    given = None if batch is None else read_batch(batch, lengths)
+    if isinstance(model, str | Path):
+        subject = Subject(load_checkpoint(model), None, given, source=str(model))
+    else:
+        subject = subject_of(model, given, loss)
+    return inspect_subject(subject, settings, progress)
+
+
+def subject_of(
+    model: nn.Module, batch: Batch | None, loss: Loss | None = None, source: str = "the model"
+) -> Subject:
+    """Return a module as a subject.
+
+    Raises:
+        CellLoadError: it has no recurrent layer that can be measured.
+    """
+    if not isinstance(model, nn.Module):
+        raise CellLoadError(f"a model is a torch.nn.Module; got a {type(model).__name__}.")
+    plain = unwrapped(model)
+    found = found_in(plain)
+    if not found.layers:
+        listing = "".join(f"\n{each}" for each in found.unread[:4])
+        raise CellLoadError(
+            f"there is no recurrent layer or cell in the {type(plain).__name__}; found are nn.RNN, "
+            f"nn.LSTM, nn.GRU, their cells, and cells of your own, called cell(x, h).{listing}"
+        )
+    return Subject(found, plain, batch, loss, source)
+
+
+def inspect_subject(
+    subject: Subject, settings: InspectSettings, progress: Progress | None = None
+) -> InspectResult:
+    """Run a subject, measure each layer and direction, and gather the findings."""
+    watch = Stopwatch()
+    findings = weight_findings(subject.found)
+    model_findings: list[Finding] = []
+    loss: Tensor | None = None
+    if subject.model is not None and subject.batch is not None:
+        twin = run_twin(
+            subject.model, subject.found, subject.batch, dtype=torch.float64, layout=settings.layout
+        )
+        wide = subject.batch.cast(torch.float64)
+        loss = loss_of(twin.answer, wide, subject.loss or settings.loss)
+        ran = with_gradients(subject, settings, twin, loss)
+        model_findings = _axes(settings, twin, wide)
+    else:
+        x = _plain_data(subject.batch, settings)
+        alone = run_alone(subject.found, steps=settings.steps, seed=settings.seed, x=x)
+        ran = [RanModule(each, (None,) * len(each.layers), gap, False) for each, gap in alone]
+    measured = _measure(ran, progress)
+    for each in ran:
+        findings += _of_module(
+            [m for m in measured if m.found in each.watched.layers], each, settings
+        )
+    result = inspect_result(
+        [layer.record for layer in measured],
+        [*model_findings, *findings],
+        settings=settings,
+        input_facts=input_facts(subject.batch, settings, loss),
+        model=subject.model,
+        found=subject.found,
+    )
+    environment = provenance("inspect", settings, watch)
+    return replace(result, config=settings.to_json(), environment=environment)
+
+
+def _axes(settings: InspectSettings, twin: TwinRun, wide: Batch) -> list[Finding]:
+    x = wide.inputs
+    if not isinstance(x, Tensor) or x.dim() < 2:
+        return []
+    layers = [m for m in twin.model.modules() if isinstance(m, nn.RNNBase)]
+    usual = 1 if layers and not layers[0].batch_first else 0
+    axes = find_axes(x, wide, twin.answer, settings.layout, usual)
+    before = [(each, len(each.calls), list(each.calls)) for each in twin.watched]
+    try:
+        with default_dtype(torch.float64):
+            return axis_findings(twin.model, wide, axes)
+    finally:  # the runs that were made for it are not the user's
+        for each, count, calls in before:
+            each.calls[:] = calls[:count]
+            del each.outputs[count:]
+
+
+def _plain_data(batch: Batch | None, settings: InspectSettings) -> Tensor | None:
+    """Return data for layers without their model: (time, batch, input)."""
+    if batch is None or not isinstance(batch.inputs, Tensor):
+        return None
+    x = batch.inputs.double()
+    x = x.unsqueeze(1) if x.dim() == 2 else x
+    return x.transpose(0, 1) if settings.layout == "batch_first" and x.dim() == 3 else x
+
+
+def _measure(ran: Sequence[RanModule], progress: Progress | None) -> list[Measured]:
+    measured: list[Measured] = []
+    total = sum(len(each.watched.layers) for each in ran)
+    for each in ran:
+        for index, found in enumerate(each.watched.layers):
+            if progress is not None:
+                progress(f"{found.name} layer {found.layer}", len(measured), total)
+            measured.append(
+                measure_layer(
+                    found,
+                    each.watched.traces_of(index),
+                    each.gradients[index],
+                    fused_gap=each.watched.fused_gap,
+                )
+            )
+    return measured
+
+
+def _of_module(
+    layers: Sequence[Measured], ran: RanModule, settings: InspectSettings
+) -> list[Finding]:
+    findings = [finding for layer in layers for finding in layer_findings(layer)]
+    if layers:
+        findings += twin_findings(layers[-1], ran.watched.fused_gap, ran.own_gap)
+    for direction in dict.fromkeys(layer.found.direction for layer in layers):
+        same = [layer for layer in layers if layer.found.direction == direction]
+        findings += need_findings(same, settings.needs_lag, reads_last=ran.reads_last)
+    return findings

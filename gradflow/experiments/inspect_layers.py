@@ -1,0 +1,198 @@
+"""The record of one inspected layer and direction, from what its cell did."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gradflow.cells import CellLike, State
+from gradflow.cells.stack import output_part
+from gradflow.checkpoints.layers import FoundLayer
+from gradflow.engine.gate_statistics import CellStatistics, GateStatistics, cell_statistics
+from gradflow.engine.lag_norms import LagNorms, choose_windows, lag_norms
+from gradflow.engine.lyapunov import lyapunov_spectrum
+from gradflow.engine.memory import memory_of
+from gradflow.engine.state_gradients import StateGradients
+from gradflow.engine.unrolled import CellTrace
+from gradflow.errors import GradflowError
+from gradflow.records.base import FloatArray, finite_or_none
+from gradflow.records.inspect import Curve, InspectedGate, InspectedLayer
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """The loss's gradients at one cell's states, call after call, in float64 and as trained."""
+
+    wide: tuple[StateGradients, ...]
+    own: tuple[StateGradients, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One layer and direction, measured: the record, and the tensors that findings look at."""
+
+    record: InspectedLayer
+    found: FoundLayer
+    traces: tuple[CellTrace, ...]
+    gradients: Gradients | None
+    finite: bool
+
+
+def measure_layer(
+    found: FoundLayer,
+    traces: Sequence[CellTrace],
+    gradients: Gradients | None,
+    *,
+    fused_gap: float | None,
+    progress: Progress | None = None,
+) -> Measured:
+    """Measure one cell along its longest call, and gather its gradients over all calls."""
+    trace = max(traces, key=lambda each: len(each.states))
+    x, before, own = trace.inputs, trace.before, trace.own
+    lengths = own.sum(dim=0)
+    cell = found.cell
+    finite = all(bool(torch.isfinite(part).all()) for part in (x, *before))
+    finite = finite and not found.nonfinite
+    by_lag = None
+    if finite:
+        windows = choose_windows(cell, lengths)
+        by_lag = lag_norms(
+            cell, x, before, windows, lengths=lengths, reverse=trace.reverse, progress=progress
+        )
+    statistics = cell_statistics(cell, x, before, own)
+    record = InspectedLayer(
+        name=found.name,
+        kind=found.kind,
+        layer=found.layer,
+        direction=found.direction,
+        input_size=found.input_size,
+        hidden_size=found.hidden_size,
+        projection=found.projection,
+        parameters=found.parameters,
+        dtype=found.dtype,
+        gates=tuple(map(_gate, statistics.gates)),
+        **_lag_fields(by_lag),
+        lyapunov=_lyapunov(cell, trace, lengths) if finite else None,
+        dead_units=statistics.dead,
+        never_forgetting_units=statistics.never_forgetting,
+        fused_difference=fused_gap,
+        **_gradient_fields(cell, gradients),
+        notes=_notes(found, statistics),
+    )
+    return Measured(record, found, tuple(traces), gradients, finite)
+
+
+def curve(values: FloatArray | Tensor) -> Curve:
+    """Return numbers as a record holds them: what is not finite is None."""
+    return tuple(finite_or_none(float(value)) for value in values)
+
+
+def _lag_fields(found: LagNorms | None) -> dict[str, Any]:
+    """Return the fields of a record that come from the curve by lag."""
+    if found is None:
+        nothing: dict[str, Any] = dict.fromkeys(
+            ("direct_log10_norm", "kept_log10_norm", "half_life", "horizon")
+        )
+        empty = dict.fromkeys(("lag", "log10_norm", "low", "high", "windows"), ())
+        return {**nothing, **empty, "sampled": False, "sampling": "not measured", "method": "none"}
+    lags = found.lags.double().numpy()
+    joint = found.log10_norm.numpy()
+    mean, low, high = _spread(joint)
+    memory = memory_of(lags, mean)
+    windows = found.windows
+    return {
+        "lag": tuple(int(lag) for lag in found.lags.tolist()),
+        "log10_norm": curve(mean),
+        "low": curve(low),
+        "high": curve(high),
+        "windows": tuple(int(n) for n in (~np.isnan(joint)).sum(axis=1)),
+        "direct_log10_norm": None if found.direct is None else curve(_spread(found.direct)[0]),
+        "kept_log10_norm": None if found.kept is None else curve(_spread(found.kept)[0]),
+        "half_life": finite_or_none(memory.half_life),
+        "horizon": memory.horizon,
+        "sampled": windows.is_sample,
+        "sampling": (
+            f"{len(windows.starts)} of {windows.available} windows (a sample from a step to its "
+            f"end), {len(lags)} lags; the error is the spread, low to high"
+        ),
+        "method": found.method,
+    }
+
+
+def _spread(values: FloatArray | Tensor) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return mean, least and greatest over the windows that have such a lag."""
+    array = np.asarray(values, dtype=np.float64)
+    known = ~np.isnan(array)
+    count = np.maximum(known.sum(axis=1), 1)
+    mean = np.where(known, array, 0.0).sum(axis=1) / count
+    low = np.where(known, array, math.inf).min(axis=1)
+    high = np.where(known, array, -math.inf).max(axis=1)
+    return mean, low, high
+
+
+def _lyapunov(cell: CellLike, trace: CellTrace, lengths: Tensor) -> float | None:
+    """Return the leading exponent in nats per step along the longest samples, second half."""
+    longest = int(lengths.max())
+    rows = (lengths == longest).nonzero().flatten()[:4]
+    x = trace.inputs[:longest, rows]
+    before: State = tuple(part[:longest, rows] for part in trace.before)
+    if trace.reverse:
+        x, before = x.flip(0), tuple(part.flip(0) for part in before)
+    if longest < 4:
+        return None
+    start = tuple(part[0] for part in before)
+    try:
+        found = lyapunov_spectrum(cell, start, x, 1, warmup=longest // 2)
+    except (GradflowError, RuntimeError):
+        return None
+    return finite_or_none(float(found.exponents[0]))
+
+
+def _gradient_fields(cell: CellLike, gradients: Gradients | None) -> dict[str, Any]:
+    names = ("log10_dL_dh", "log10_dL_dc", "log10_dL_dh_own_precision")
+    if gradients is None:
+        return dict.fromkeys(names)
+    part = output_part(cell)
+    kept = cell.parts.index("c") if "c" in cell.parts else None
+    own = gradients.own
+    return {
+        names[0]: curve(joined(gradients.wide, part)),
+        names[1]: None if kept is None else curve(joined(gradients.wide, kept)),
+        names[2]: None if own is None else curve(joined(own, part)),
+    }
+
+
+def joined(gradients: Sequence[StateGradients], part: int) -> Tensor:
+    """Return log10 norms over the whole batch by step, call after call."""
+    return torch.cat([each.total[part] for each in gradients])
+
+
+def _gate(found: GateStatistics) -> InspectedGate:
+    times = found.time_constants
+    return InspectedGate(
+        name=found.name,
+        role=found.role,
+        effective_bias_mean=found.effective_bias_mean,
+        value_mean=found.value_mean,
+        value_min=found.value_min,
+        value_max=found.value_max,
+        saturated_fraction=found.saturated_fraction,
+        histogram=found.values,
+        time_constant_median=None if times is None else finite_or_none(float(times.median())),
+        time_constant_max=None if times is None else finite_or_none(float(times.max())),
+    )
+
+
+def _notes(found: FoundLayer, statistics: CellStatistics) -> tuple[str, ...]:
+    notes = list(found.notes)
+    if found.cell.gates and all(gate.value_mean is None for gate in statistics.gates):
+        notes.append("The cell declares gates and does not tell their values (gate_values).")
+    return tuple(notes)

@@ -1,0 +1,156 @@
+"""The result of an inspection from its parts: filtered findings, a verdict, checks, facts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from gradflow.checkpoints.layers import Checkpoint
+from gradflow.experiments.inspect_batch import Batch, guessed_loss
+from gradflow.experiments.inspect_run import Watched
+from gradflow.records.base import Check
+from gradflow.records.inspect import SEVERITIES, Finding, InspectedLayer, InspectResult
+from gradflow.settings.inspect import InspectSettings
+
+FINE = "gradient flow is fine; look elsewhere"
+
+
+def inspect_result(
+    layers: Sequence[InspectedLayer],
+    findings: Sequence[Finding],
+    *,
+    settings: InspectSettings,
+    input_facts: dict[str, Any],
+    model: nn.Module | None,
+    found: Checkpoint,
+) -> InspectResult:
+    """Return the result: findings that are selected, the gravest first."""
+    chosen = [finding for finding in findings if is_selected(finding.code, settings)]
+    if not input_facts["given"]:  # of an input that is nobody's, still units are no fault
+        chosen = [replace(f, severity="info") if f.code == "GF207" else f for f in chosen]
+    ordered = sorted(chosen, key=lambda f: -SEVERITIES.index(f.severity))
+    notes = [*found.notes, *_notes(model)]
+    return InspectResult(
+        layers=tuple(layers),
+        findings=tuple(ordered),
+        verdict=_verdict(layers, ordered, settings, input_facts),
+        input=input_facts,
+        notes=tuple(notes),
+        checks=_checks(ordered, settings),
+    )
+
+
+def is_selected(code: str, settings: InspectSettings) -> bool:
+    """Return whether a code is asked for, by itself or by its beginning, and not ignored."""
+    ignored = settings.ignore or ()
+    return any(code.startswith(each) for each in settings.select) and not any(
+        code.startswith(each) for each in ignored
+    )
+
+
+def input_facts(
+    batch: Batch | None, settings: InspectSettings, loss: Tensor | None
+) -> dict[str, Any]:
+    """Return what the model was run on, in plain JSON: shape, scale, loss."""
+    if batch is None:
+        text = f"one sample of zeros, three of unit random numbers, {settings.steps} steps"
+        return {"source": text, "given": False, "loss": None}
+    x = batch.inputs
+    facts: dict[str, Any] = {"source": settings.data or "the given batch", "given": True}
+    if isinstance(x, Tensor):
+        facts["shape"] = list(x.shape)
+        facts["dtype"] = str(x.dtype).removeprefix("torch.")
+        if x.dtype.is_floating_point and bool(torch.isfinite(x).all()) and x.numel():
+            wide = x.double()
+            facts["mean"], facts["largest"] = float(wide.mean()), float(wide.abs().max())
+            facts["root_mean_square"] = float(wide.square().mean().sqrt())
+    facts["lengths"] = None if batch.lengths is None else batch.lengths.tolist()
+    guessed = None if batch.targets is None else guessed_loss(batch.targets)
+    facts["loss"] = None if loss is None else settings.loss or guessed or "own"
+    return facts
+
+
+def reads_last_only(loss: Tensor, watched: Watched) -> bool:
+    """Return whether a loss reads a module's last own step alone, its output or its last state."""
+    if len(watched.calls) != 1 or len(watched.outputs) != 1 or not watched.outputs[0].requires_grad:
+        return False
+    (output,) = watched.outputs
+    (gradient,) = torch.autograd.grad(loss, output, retain_graph=True, allow_unused=True)
+    if gradient is None:
+        return True
+    own = watched.calls[0][0].own
+    steps = own.sum(dim=0)
+    norms = gradient.detach().double().flatten(2).abs().amax(dim=2).cpu()
+    early = torch.arange(len(norms)).unsqueeze(1) < steps - 1
+    return not bool((norms[early] > 0).any())
+
+
+def _notes(model: nn.Module | None) -> list[str]:
+    if model is None:
+        return []
+    rates = [
+        getattr(m, "p", 0.0)
+        for m in model.modules()
+        if isinstance(m, nn.modules.dropout._DropoutNd)
+    ]
+    rates += [m.dropout for m in model.modules() if isinstance(m, nn.RNNBase)]
+    return ["Dropout is off while this is measured."] if any(rate > 0 for rate in rates) else []
+
+
+def _verdict(
+    layers: Sequence[InspectedLayer],
+    findings: Sequence[Finding],
+    settings: InspectSettings,
+    facts: dict[str, Any],
+) -> tuple[str, ...]:
+    return (_first_line(findings), _memory_line(layers, settings), _input_line(facts))
+
+
+def _first_line(findings: Sequence[Finding]) -> str:
+    grave = [finding for finding in findings if finding.severity != "info"]
+    if not grave:
+        return f"Gradient flow: no warning. Verdict: {FINE}."
+    first = grave[0]
+    place = "" if first.layer is None else f" in {first.layer} ({first.direction})"
+    more = f" ({len(grave) - 1} more below)" if len(grave) > 1 else ""
+    return f"{first.code}{place}: {first.message} Try: {first.advice}{more}"
+
+
+def _memory_line(layers: Sequence[InspectedLayer], settings: InspectSettings) -> str:
+    measured = [layer for layer in layers if layer.lag]
+    if not measured:
+        return "No layer could be measured by lag."
+    open_ended = [layer for layer in measured if layer.horizon is None]
+    if open_ended:
+        layer = open_ended[0]
+        text = f"not reached within {layer.lag[-1]} steps"
+    else:
+        layer = max(measured, key=lambda each: each.horizon or 0.0)
+        text = f"{layer.horizon:.3g} steps"
+    need = f", {settings.needs_lag} needed" if settings.needs_lag is not None else ""
+    half = "it does not fall" if layer.half_life is None else f"half-life {layer.half_life:.3g}"
+    return f"Memory horizon: {text}{need} ({layer.title}, {layer.direction}; {half})."
+
+
+def _input_line(facts: dict[str, Any]) -> str:
+    if not facts["given"]:
+        return f"This speaks of {facts['source']}, and not of your data: give it with --data."
+    loss = facts["loss"]
+    with_loss = "without a loss" if loss is None else f"with the loss {loss}"
+    scale = facts.get("root_mean_square")
+    said = "" if scale is None else f", root mean square {scale:.3g}"
+    return f"Measured on {facts['source']} {facts.get('shape', '')}{said}, {with_loss}."
+
+
+def _checks(findings: Sequence[Finding], settings: InspectSettings) -> tuple[Check, ...]:
+    if settings.fail_on == "never":
+        return ()
+    least = SEVERITIES.index(settings.fail_on)
+    grave = [f for f in findings if SEVERITIES.index(f.severity) >= least]
+    name = f"no finding of severity {settings.fail_on} or above"
+    detail = "; ".join(f"{f.code} {f.message}" for f in grave[:3]) or "none"
+    return (Check(name, not grave, detail),)
