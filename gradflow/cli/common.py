@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,7 @@ import typer
 
 from gradflow.cli.options import FORMATS
 from gradflow.cli.progress import ProgressReport
-from gradflow.cli.streams import say, write_result, write_table
+from gradflow.cli.streams import kept_for_the_result, say, write_result, write_table
 from gradflow.errors import Interrupted, UnknownNameError, nearest_name
 
 if TYPE_CHECKING:
@@ -84,7 +83,7 @@ def require_format(name: str | None) -> str:
 def measure(request: Request, run: Callable[..., AnyResult]) -> AnyResult:
     """Return `run(settings, progress=...)`, with progress on standard error.
 
-    What a user's own cell prints goes to standard error too: standard output is the result's.
+    What anything else writes goes to standard error too: standard output is the result's.
     Of a run that is interrupted, what it has measured is the result.
 
     Raises:
@@ -93,7 +92,7 @@ def measure(request: Request, run: Callable[..., AnyResult]) -> AnyResult:
     try:
         with (
             ProgressReport(enabled=not request.quiet) as progress,
-            contextlib.redirect_stdout(sys.stderr),
+            kept_for_the_result(),
             _in_this_folder(),
         ):
             return run(request.settings, progress=progress)

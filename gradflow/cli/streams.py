@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import io
 import os
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout, suppress
 from typing import TYPE_CHECKING
 
 from gradflow.errors import OutputError
@@ -43,6 +45,29 @@ def write_result(text: str) -> None:
     except OSError as problem:
         discard_output()
         raise OutputError(f"standard output cannot be written: {problem.strerror}.") from None
+
+
+@contextmanager
+def kept_for_the_result() -> Iterator[None]:
+    """Send to standard error what anything else writes to standard output meanwhile.
+
+    That is not Python's `print` alone: LAPACK in C and a process that a user's cell starts write to
+    the descriptor itself.
+    """
+    kept = None
+    with suppress(OSError, ValueError, AttributeError):  # closed, or no file
+        sys.stdout.flush()
+        kept = os.dup(1)
+        os.dup2(2, 1)
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        if kept is not None:
+            with suppress(OSError, AttributeError):  # C has a buffer of its own
+                ctypes.CDLL(None).fflush(None)
+            os.dup2(kept, 1)
+            os.close(kept)
 
 
 def discard_output() -> None:

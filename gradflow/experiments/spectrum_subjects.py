@@ -79,7 +79,17 @@ def _load(settings: SpectrumSettings, width: int, generator: torch.Generator) ->
                 drawn = torch.randn(parameter.shape, dtype=torch.float64, generator=generator)
                 scale = {"weight_hh": settings.gain, "weight_ih": 1.0}.get(name, 0.0)
                 parameter.copy_(scale / math.sqrt(parameter.shape[-1]) * drawn)
+                _require_in_range(parameter, f"--gain {settings.gain:g}")
     return cell
+
+
+def _require_in_range(values: Tensor, what: str) -> None:
+    if not bool(torch.isfinite(values).all()):
+        raise SettingError(
+            f"{what} makes numbers larger than {values.dtype} holds, "
+            f"{torch.finfo(values.dtype).max:.2g}, and an infinite one has no derivative. "
+            "Make it smaller, or use --dtype float64."
+        )
 
 
 def _stacked(cells: list[CellLike], each: int) -> CellLike:
@@ -146,4 +156,5 @@ def _given_input(cell: CellLike, rows: int, settings: SpectrumSettings, series: 
         )
     used = series.values[: settings.warmup + (settings.steps or left)]
     x = torch.as_tensor(used).to(dtype=cell.dtype, device=cell.device)
+    _require_in_range(x, "--data")
     return x.expand(-1, rows, -1)

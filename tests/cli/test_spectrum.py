@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gradflow
-from tests.cli.terminal import SMALL, in_process
+from tests.cli.terminal import SMALL, in_process, in_shell
 
 TINY = ["--hidden", "3", "--steps", "20", "--warmup", "5"]
 
@@ -107,3 +107,24 @@ def test_a_config_file_can_ask_for_paths(capsys: pytest.CaptureFixture[str]) -> 
             capsys, "decay", *SMALL, "--config", "my.toml", "--format", "json", *flags
         )
         assert ("paths" in json.loads(answer.out)["results"]) is expected
+
+
+def test_standard_output_carries_the_result_alone(tmp_path: Path) -> None:
+    """What a user's cell writes past Python, as C libraries do, goes to standard error."""
+    (tmp_path / "loud.py").write_text(
+        "import ctypes, os, torch\n"
+        "class Loud(torch.nn.RNNCell):\n"
+        "    def forward(self, x, h):\n"
+        "        os.write(1, b'from the descriptor')\n"
+        "        ctypes.CDLL(None).printf(b'from C')\n"
+        "        print('from Python')\n"
+        "        return super().forward(x, h)\n"
+        "def make_cell():\n"
+        "    return Loud(1, 2)\n"
+    )
+    answer = in_shell(
+        tmp_path, "spectrum", "--cell", "loud.py:make_cell", *TINY[2:], "--format=json"
+    )
+    assert json.loads(answer.out)["schema"] == "gradflow/spectrum/1"
+    for words in ("from the descriptor", "from C", "from Python"):
+        assert words in answer.err

@@ -129,6 +129,17 @@ def test_a_state_that_fades_out_is_no_failed_check() -> None:
     assert [math.isfinite(result.sum) for result in results] == [True, True, False]
 
 
+@pytest.mark.parametrize("number", [1e39, 1e308])
+def test_what_the_dtype_cannot_hold_is_refused(tmp_path: Path, number: float) -> None:
+    """A gain or an input beyond float32 is told as that, not as a run that diverged."""
+    np.save(tmp_path / "x.npy", np.full((90, 3), number))
+    for given in ({"gain": number}, {"data": str(tmp_path / "x.npy")}):
+        with pytest.raises(
+            SettingError, match=f"^--{next(iter(given))}.*larger than torch.float32"
+        ):
+            run(cell="lstm", dtype="float32", **given)
+
+
 def test_given_data_is_the_input(tmp_path: Path) -> None:
     """A file of (time, input) drives the cell: the numbers are the library's for that input."""
     series = np.random.default_rng(0).standard_normal((90, 3))
