@@ -107,7 +107,7 @@ class LSTMLinearization(Linearization):
         into_c = torch.cat([*self._through[:3], torch.zeros_like(self._keep)], dim=-1)
         into_h = torch.cat([self._readout * into_c[..., :3], self._through[3]], dim=-1)
         by_gate = self._recurrent.unflatten(-2, (4, self._hidden))
-        return RowSums(torch.cat([into_h, into_c], dim=-2), torch.cat([by_gate, by_gate], dim=-2))
+        return RowSums(torch.cat([into_h, into_c], dim=-2), by_gate)
 
     def diagonal(self) -> DiagonalSteps | None:
         """Return f and o sech^2(c_t) where the recurrent weights are all zero."""

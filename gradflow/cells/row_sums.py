@@ -10,7 +10,8 @@ class RowSums:
     """`out[t, b, j] = sum_k coefficients[t, b, j, k] * matrices[k, j]`, for many steps in one call.
 
     Each row j is one small product, (steps * batch, terms) with (terms, width), so a combined
-    matrix costs about one pass over memory, and not one per term.
+    matrix costs about one pass over memory, and not one per term. Where there are more rows of
+    coefficients than of the matrices, row j stands for row j modulo the matrices' rows.
 
     Args:
         coefficients: (time, batch, rows, terms), contiguous.
@@ -22,8 +23,9 @@ class RowSums:
         self._shared = matrices.dim() == 3
         self._width = matrices.shape[-1]
         self._terms = matrices.transpose(-3, -2)  # (..., rows, terms, width)
+        self._groups = coefficients.shape[2] // matrices.shape[-2]
         if not self._shared:
-            self._terms = self._terms.flatten(0, 1)
+            self._terms = self._terms.repeat(1, self._groups, 1, 1).flatten(0, 1)
         self._buffer = coefficients.new_empty(0)
 
     def steps(self, first: int, last: int) -> Tensor:
@@ -35,7 +37,11 @@ class RowSums:
         time, batch, rows, terms = part.shape
         if self._shared:
             left = part.permute(2, 0, 1, 3).reshape(rows, time * batch, terms)
-            sums = torch.bmm(left, self._terms, out=self._room(rows, time * batch))
+            sums = self._room(rows, time * batch)
+            each = rows // self._groups
+            for group in range(0, rows, each):
+                inside = slice(group, group + each)
+                torch.bmm(left[inside], self._terms, out=sums[inside])
             return sums.view(rows, time, batch, self._width).permute(1, 2, 0, 3)
         left = part.permute(1, 2, 0, 3).reshape(batch * rows, time, terms)
         sums = torch.bmm(left, self._terms, out=self._room(batch * rows, time))

@@ -124,14 +124,16 @@ def test_few_columns_and_many_are_pushed_and_pulled_alike(
 
 
 @pytest.mark.parametrize("members", [1, 2])
-def test_row_sums_are_sums_of_scaled_rows(members: int) -> None:
+@pytest.mark.parametrize("groups", [1, 2])
+def test_row_sums_are_sums_of_scaled_rows(members: int, groups: int) -> None:
     """Each row of the sum is the matrices' rows times their coefficients, at every step."""
     generator = torch.Generator().manual_seed(0)
-    coefficients = torch.randn(6, 2, 4, 3, generator=generator, dtype=torch.float64)
+    coefficients = torch.randn(6, 2, groups * 4, 3, generator=generator, dtype=torch.float64)
     shape = (3, 4, 5) if members == 1 else (2, 3, 4, 5)
     matrices = torch.randn(shape, generator=generator, dtype=torch.float64)
     each = "kjw" if members == 1 else "bkjw"
-    expected = torch.einsum(f"tbjk,{each}->tbjw", coefficients, matrices)
+    repeated = torch.cat([matrices] * groups, dim=-2)
+    expected = torch.einsum(f"tbjk,{each}->tbjw", coefficients, repeated)
     sums = RowSums(coefficients, matrices)
     for first, last in [(0, 6), (1, 3), (5, 6)]:
         torch.testing.assert_close(sums.steps(first, last), expected[first:last])
