@@ -14,6 +14,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what a type checker and an editor see
+    from gradflow import testing as testing
     from gradflow.cells import Stack as Stack
     from gradflow.cells import hold_ as hold_
     from gradflow.cells import register_cell as register_cell
@@ -27,6 +28,8 @@ if TYPE_CHECKING:  # what a type checker and an editor see
     from gradflow.experiments.decay import run_decay as run_decay
     from gradflow.experiments.depth import run_depth as run_depth
     from gradflow.experiments.inits import run_inits as run_inits
+    from gradflow.experiments.inspect import inspect as inspect
+    from gradflow.experiments.inspect_request import run_inspect as run_inspect
     from gradflow.experiments.params import run_params as run_params
     from gradflow.experiments.parity import parity as parity
     from gradflow.experiments.parity import run_parity as run_parity
@@ -40,6 +43,7 @@ if TYPE_CHECKING:  # what a type checker and an editor see
     from gradflow.settings import DecaySettings as DecaySettings
     from gradflow.settings import DepthSettings as DepthSettings
     from gradflow.settings import InitsSettings as InitsSettings
+    from gradflow.settings import InspectSettings as InspectSettings
     from gradflow.settings import ParamsSettings as ParamsSettings
     from gradflow.settings import ParitySettings as ParitySettings
     from gradflow.settings import SaturateSettings as SaturateSettings
@@ -59,6 +63,7 @@ _NAMES = {
     "DecaySettings": "gradflow.settings",
     "DepthSettings": "gradflow.settings",
     "InitsSettings": "gradflow.settings",
+    "InspectSettings": "gradflow.settings",
     "ParamsSettings": "gradflow.settings",
     "ParitySettings": "gradflow.settings",
     "SaturateSettings": "gradflow.settings",
@@ -69,6 +74,7 @@ _NAMES = {
     "depth_norms": "gradflow.engine",
     "from_torch": "gradflow.checkpoints",
     "hold_": "gradflow.cells",
+    "inspect": "gradflow.experiments.inspect",
     "jacobian_norms": "gradflow.engine",
     "load_result": "gradflow.store",
     "lyapunov_spectrum": "gradflow.engine",
@@ -80,6 +86,7 @@ _NAMES = {
     "run_decay": "gradflow.experiments.decay",
     "run_depth": "gradflow.experiments.depth",
     "run_inits": "gradflow.experiments.inits",
+    "run_inspect": "gradflow.experiments.inspect_request",
     "run_params": "gradflow.experiments.params",
     "run_parity": "gradflow.experiments.parity",
     "run_saturate": "gradflow.experiments.saturate",
@@ -90,7 +97,9 @@ _NAMES = {
     "work_lstm": "gradflow.experiments.step",
 }
 
-_MODULES = {room: f"gradflow.{room}" for room in _ROOMS} | {"plot": "gradflow.present.plot"}
+_MODULES = {room: f"gradflow.{room}" for room in (*_ROOMS, "testing")} | {
+    "plot": "gradflow.present.plot"
+}
 
 __all__ = [*_NAMES, *_MODULES]  # noqa: PLE0604 - the names are strings, of two tables
 

@@ -24,6 +24,7 @@ from gradflow.records import (
     DecayResult,
     DepthResult,
     InitsResult,
+    InspectResult,
     ParamsResult,
     ParityResult,
     Result,
@@ -43,6 +44,7 @@ _READERS: dict[str, Callable[[Mapping[str, Any]], Result]] = {
     "saturate": SaturateResult.from_json,
     "parity": ParityResult.from_json,
     "inits": InitsResult.from_json,
+    "inspect": InspectResult.from_json,
     "step": StepResult.from_json,
     "params": ParamsResult.from_json,
 }

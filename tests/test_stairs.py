@@ -20,7 +20,7 @@ FLOORS = [
     {"cells"},
     {"engine", "checkpoints", "inits"},
     {"experiments"},
-    {"present", "plot"},
+    {"present", "plot", "testing"},
     {"cli"},
     {"__main__"},
 ]

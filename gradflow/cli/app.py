@@ -11,7 +11,9 @@ from gradflow.cli import (
     decay,
     depth,
     doctor,
+    explain,
     inits,
+    inspect,
     params,
     parity,
     saturate,
@@ -38,6 +40,8 @@ app.command("spectrum", rich_help_panel=MEASURE)(spectrum.spectrum)
 app.command("speed", rich_help_panel=MEASURE)(speed.speed)
 app.command("saturate", rich_help_panel=CHECK)(saturate.saturate)
 app.command("parity", rich_help_panel=CHECK)(parity.parity)
+app.command("inspect", rich_help_panel=CHECK)(inspect.inspect)
+app.command("explain", rich_help_panel=CHECK)(explain.explain)
 app.command("step", rich_help_panel=LEARN)(step.step)
 app.command("params", rich_help_panel=LEARN)(params.params)
 app.command("inits", rich_help_panel=LEARN)(inits.inits)

@@ -24,7 +24,7 @@ LN10 = math.log(10.0)
 BUDGET = 2e11  # multiply-adds for one cell: about a minute of one core in float64
 _DENSE_LAGS = 12  # every lag up to here, then ever fewer
 _MOST_LAGS = 40
-_FEW_LAGS = 10
+_FEW_LAGS = 20
 
 
 @dataclass(frozen=True)

@@ -79,7 +79,9 @@ def reads_last_only(loss: Tensor, watched: Watched) -> bool:
     if len(watched.calls) != 1 or len(watched.outputs) != 1 or not watched.outputs[0].requires_grad:
         return False
     (output,) = watched.outputs
-    (gradient,) = torch.autograd.grad(loss, output, retain_graph=True, allow_unused=True)
+    gradient: Tensor | None = torch.autograd.grad(
+        loss, output, retain_graph=True, allow_unused=True
+    )[0]
     if gradient is None:
         return True
     own = watched.calls[0][0].own

@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from gradflow.present.decay import decay_outputs
 from gradflow.present.depth import depth_outputs
 from gradflow.present.inits import inits_outputs
+from gradflow.present.inspect import inspect_outputs
 from gradflow.present.outputs import Outputs
 from gradflow.present.params import params_outputs
 from gradflow.present.parity import parity_outputs
@@ -35,6 +36,7 @@ PRESENTERS: dict[str, Callable[[Any], Outputs]] = {
     "step": step_outputs,
     "params": params_outputs,
     "inits": inits_outputs,
+    "inspect": inspect_outputs,
 }
 """Command to the function that makes its outputs; each command adds its own."""
 

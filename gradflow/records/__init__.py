@@ -5,6 +5,7 @@ from gradflow.records.decay import AutogradCheck, DecayCurve, DecayResult
 from gradflow.records.depth import DepthMap, DepthResult, DepthRow
 from gradflow.records.distributions import Distribution, PerSeed
 from gradflow.records.inits import GateFlow, InitFlow, InitsResult
+from gradflow.records.inspect import Finding, InspectedGate, InspectedLayer, InspectResult
 from gradflow.records.params import (
     Architecture,
     ParameterCount,
@@ -38,11 +39,15 @@ __all__ = [
     "DepthRow",
     "Distribution",
     "Equation",
+    "Finding",
     "FirstDifference",
     "FirstNonfinite",
     "GateFlow",
     "InitFlow",
     "InitsResult",
+    "InspectResult",
+    "InspectedGate",
+    "InspectedLayer",
     "Json",
     "MappedBlock",
     "ParameterCount",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+
+from gradflow.errors import UnknownNameError, nearest_name
 
 
 @dataclass(frozen=True)
@@ -14,6 +16,10 @@ class FindingKind:
     meaning: str
     threshold: str
     advice: str
+
+    def to_json(self) -> dict[str, str]:
+        """Return the fields as plain JSON."""
+        return asdict(self)
 
     def explain(self) -> str:
         """Return all of it as text, for `gradflow explain`."""
@@ -218,3 +224,18 @@ _KINDS = (
 )  # fmt: skip
 FINDING_KINDS: dict[str, FindingKind] = {kind.code: kind for kind in _KINDS}
 """Code to kind, in order."""
+
+
+def finding_kinds(code: str | None = None) -> tuple[FindingKind, ...]:
+    """Return the kind of a code, in either case; all where None.
+
+    Raises:
+        UnknownNameError: there is no such code.
+    """
+    if code is None:
+        return tuple(FINDING_KINDS.values())
+    kind = FINDING_KINDS.get(code.strip().upper())
+    if kind is None:
+        known = nearest_name(code.strip().upper(), FINDING_KINDS)
+        raise UnknownNameError(f"there is no finding {code!r}. {known}")
+    return (kind,)

@@ -4,7 +4,9 @@ from gradflow.settings.base import Settings
 from gradflow.settings.decay import DecaySettings
 from gradflow.settings.depth import DepthSettings
 from gradflow.settings.doctor import DoctorSettings
+from gradflow.settings.explain import ExplainSettings
 from gradflow.settings.inits import InitsSettings
+from gradflow.settings.inspect import InspectSettings
 from gradflow.settings.params import ParamsSettings
 from gradflow.settings.parity import ParitySettings
 from gradflow.settings.saturate import SaturateSettings
@@ -16,7 +18,9 @@ __all__ = [
     "DecaySettings",
     "DepthSettings",
     "DoctorSettings",
+    "ExplainSettings",
     "InitsSettings",
+    "InspectSettings",
     "ParamsSettings",
     "ParitySettings",
     "SaturateSettings",

@@ -1,0 +1,84 @@
+"""What `gradflow inspect` was asked for, read: a file or a module, its weights, its data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from torch import Tensor, nn
+
+from gradflow.checkpoints.batches import load_batch
+from gradflow.checkpoints.fill_model import fill_model_
+from gradflow.checkpoints.layers import load_checkpoint
+from gradflow.checkpoints.user_files import load_object
+from gradflow.errors import CellLoadError, SettingError
+from gradflow.experiments.inspect import inspect_subject, subject_of
+from gradflow.experiments.inspect_batch import Batch, read_batch
+from gradflow.experiments.inspect_gradients import Subject
+from gradflow.records.inspect import InspectResult
+from gradflow.settings.inspect import InspectSettings
+
+Progress = Callable[[str, int, int], None]
+
+
+def run_inspect(settings: InspectSettings, progress: Progress | None = None) -> InspectResult:
+    """Inspect what the settings name.
+
+    Args:
+        settings: a file of weights, or a module (with weights from a file); data; needs.
+        progress: called as `progress(what, done, in all)`.
+
+    Raises:
+        SettingError: neither a file nor a module is named.
+        GradflowError: what cannot be read, run or measured.
+    """
+    if settings.file is None and settings.model is None:
+        raise SettingError(
+            "gradflow inspect needs something to look at: a file of weights (gradflow inspect "
+            "model.pt) or a module (--model file.py:make_model)."
+        )
+    batch = _batch(settings)
+    if settings.model is None:
+        found = load_checkpoint(str(settings.file), nonlinearity=settings.nonlinearity)
+        return inspect_subject(Subject(found, None, _alone(batch, settings)), settings, progress)
+    model = make_model(settings.model)
+    weights = settings.checkpoint or settings.file
+    notes = () if weights is None else fill_model_(model, weights)
+    subject = subject_of(model, batch, settings.loss, settings.model)
+    result = inspect_subject(subject, settings, progress)
+    return replace(result, notes=(*result.notes, *notes))
+
+
+def make_model(spec: str) -> nn.Module:
+    """Return the module that `file.py:name` makes or is.
+
+    Raises:
+        CellLoadError: it cannot be made, or is no module.
+    """
+    made = load_object(spec)
+    if callable(made) and not isinstance(made, nn.Module):
+        try:
+            made = made()
+        except Exception as problem:  # whatever the user's code raises
+            first = (str(problem).splitlines() or [""])[0]
+            raise CellLoadError(
+                f"--model {spec} is called without arguments, and fails: "
+                f"{type(problem).__name__}: {first}"
+            ) from problem
+    if not isinstance(made, nn.Module):
+        raise CellLoadError(f"--model {spec} makes a {type(made).__name__}, no torch.nn.Module.")
+    return made
+
+
+def _batch(settings: InspectSettings) -> Batch | None:
+    if settings.data is None:
+        return None
+    return read_batch(load_batch(settings.data, window=settings.window, target=settings.target))
+
+
+def _alone(batch: Batch | None, settings: InspectSettings) -> Batch | None:
+    """Return data for bare layers, time first: windows of a series come batch first."""
+    if batch is None or settings.layout is not None or settings.window is None:
+        return batch
+    x = batch.inputs
+    return Batch(x.transpose(0, 1)) if isinstance(x, Tensor) and x.dim() == 3 else batch

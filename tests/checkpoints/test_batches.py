@@ -1,0 +1,62 @@
+"""A user's data for a model, from files and functions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from gradflow.checkpoints.batches import load_batch
+from gradflow.errors import GradflowError
+
+
+def test_windows_of_a_series_come_with_the_target_after_them(tmp_path: Path):
+    """Columns that hold no number (a date) are left out; the target goes by name or number."""
+    path = tmp_path / "series.csv"
+    rows = [f"2020-01-{t + 1:02d},{t},{t * t}" for t in range(10)]
+    path.write_text("date,step,square\n" + "\n".join(rows))
+    for name in ("square", "1"):
+        batch = load_batch(str(path), window=3, target=name)
+        assert batch["inputs"].shape == (7, 3, 2)
+        assert batch["targets"][:, 0].tolist() == [9, 16, 25, 36, 49, 64, 81]
+    assert load_batch(str(path), window=10)["inputs"].shape == (1, 10, 2)
+
+
+def test_arrays_and_tensors_come_by_their_names(tmp_path: Path):
+    """.npz, .npy and .pt."""
+    np.savez(tmp_path / "a.npz", inputs=np.ones((2, 3, 4)), targets=np.zeros(2))
+    assert set(load_batch(str(tmp_path / "a.npz"))) == {"inputs", "targets"}
+    np.save(tmp_path / "a.npy", np.ones((2, 3)))
+    assert load_batch(str(tmp_path / "a.npy")).shape == (2, 3)
+    torch.save({"x": torch.ones(2, 3, 4), "lengths": torch.tensor([3, 1])}, tmp_path / "a.pt")
+    assert load_batch(str(tmp_path / "a.pt"))["lengths"].tolist() == [3, 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "window", "target", "message"),
+    [
+        ("a,b\n1,2\n3,4\n", None, None, "needs --window"),
+        ("a,b\n1,2\n3,4\n", 5, None, "longer than the series"),
+        ("a,b\n1,2\n3,4\n", 1, "c", "no column 'c'"),
+        ("a,b\n1,2\n3,\n", 1, None, "a number in every column"),
+        ("", 1, None, "no line"),
+        ("a\n1\nnan\n", 1, None, "finite"),
+    ],
+)
+def test_a_series_that_cannot_be_cut_says_why(
+    tmp_path: Path, text: str, window: int | None, target: str | None, message: str
+):
+    """One message, with the flag or the column."""
+    path = tmp_path / "series.csv"
+    path.write_text(text)
+    with pytest.raises(GradflowError, match=message):
+        load_batch(str(path), window=window, target=target)
+
+
+def test_a_function_that_fails_is_told_with_its_reason(tmp_path: Path):
+    """It is the user's code."""
+    (tmp_path / "data.py").write_text("def make():\n    raise ValueError('no disk')\n")
+    with pytest.raises(GradflowError, match="ValueError: no disk"):
+        load_batch(f"{tmp_path / 'data.py'}:make")
