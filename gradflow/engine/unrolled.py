@@ -20,7 +20,7 @@ from gradflow.cells.masking import length_mask, without_padding
 from gradflow.cells.stack import output_part
 from gradflow.cells.stack.state_form import pack_states, unpack_states
 
-__all__ = ["CellTrace", "UnrolledLayer", "trace_cell"]
+__all__ = ["CellTrace", "UnrolledLayer", "joined_calls", "trace_cell"]
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,32 @@ class CellTrace:
         first = tuple(part.detach() for part in self.start)
         rows = [*after[1:], first] if self.reverse else [first, *after[:-1]]
         return tuple(torch.stack(parts) for parts in zip(*rows, strict=True))
+
+
+def joined_calls(traces: Sequence[CellTrace]) -> list[CellTrace]:
+    """Return traces with those joined that go on from each other: a layer called step by step.
+
+    A call goes on where its first state is, number by number, the last one of the call before
+    (detached or not). Padded and reversed calls stand for themselves.
+    """
+    joined: list[CellTrace] = []
+    for trace in traces:
+        if joined and _goes_on(joined[-1], trace):
+            last = joined[-1]
+            inputs = torch.cat([last.inputs, trace.inputs])
+            joined[-1] = CellTrace(inputs, last.start, (*last.states, *trace.states))
+        else:
+            joined.append(trace)
+    return joined
+
+
+def _goes_on(last: CellTrace, trace: CellTrace) -> bool:
+    plain = all(each.lengths is None and not each.reverse for each in (last, trace))
+    alike = last.inputs.shape[1:] == trace.inputs.shape[1:]
+    if not (plain and alike):
+        return False
+    pairs = zip(last.states[-1], trace.start, strict=True)
+    return all(bool(torch.equal(end.detach(), start.detach())) for end, start in pairs)
 
 
 class UnrolledLayer:

@@ -18,7 +18,7 @@ from gradflow.experiments.inspect_flow_findings import layer_findings, twin_find
 from gradflow.experiments.inspect_gradients import RanModule, Subject, with_gradients
 from gradflow.experiments.inspect_layers import Measured, measure_layer
 from gradflow.experiments.inspect_needs import need_findings
-from gradflow.experiments.inspect_report import input_facts, inspect_result
+from gradflow.experiments.inspect_report import input_facts, inspect_result, plain_steps
 from gradflow.experiments.inspect_run import TwinRun, default_dtype, found_in, run_twin, unwrapped
 from gradflow.experiments.inspect_weight_findings import weight_findings
 from gradflow.provenance import Stopwatch, provenance
@@ -112,6 +112,8 @@ def inspect_subject(
     model_findings: list[Finding] = []
     loss: Tensor | None = None
     if subject.model is not None and subject.batch is not None:
+        if progress is not None:
+            progress("running the model step by step in float64", 0, len(subject.found.layers))
         twin = run_twin(
             subject.model, subject.found, subject.batch, dtype=torch.float64, layout=settings.layout
         )
@@ -121,7 +123,7 @@ def inspect_subject(
         model_findings = _axes(settings, twin, wide)
     else:
         x = _plain_data(subject.batch, settings)
-        alone = run_alone(subject.found, steps=settings.steps, seed=settings.seed, x=x)
+        alone = run_alone(subject.found, steps=plain_steps(settings), seed=settings.seed, x=x)
         ran = [RanModule(each, (None,) * len(each.layers), gap, False) for each, gap in alone]
     measured = _measure(ran, progress)
     for each in ran:

@@ -37,6 +37,7 @@ def _horizon(layer: Measured) -> list[Finding]:
         return []
     if record.horizon is None:
         text = f"The horizon is not reached within the data's {record.lag[-1]} steps."
+        text += " Longer data would tell how far it is."
     else:
         text = f"The gradient falls to a thousandth within {record.horizon:.3g} steps."
     return [make_finding("GF100", "info", text, place=layer.found, value=record.horizon)]

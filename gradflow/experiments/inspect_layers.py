@@ -19,7 +19,7 @@ from gradflow.engine.lag_norms import LagNorms, choose_windows, lag_norms
 from gradflow.engine.lyapunov import lyapunov_spectrum
 from gradflow.engine.memory import memory_of
 from gradflow.engine.state_gradients import StateGradients
-from gradflow.engine.unrolled import CellTrace
+from gradflow.engine.unrolled import CellTrace, joined_calls
 from gradflow.errors import GradflowError
 from gradflow.records.base import FloatArray, finite_or_none
 from gradflow.records.inspect import Curve, InspectedGate, InspectedLayer
@@ -54,8 +54,8 @@ def measure_layer(
     fused_gap: float | None,
     progress: Progress | None = None,
 ) -> Measured:
-    """Measure one cell along its longest call, and gather its gradients over all calls."""
-    trace = max(traces, key=lambda each: len(each.states))
+    """Measure one cell along its longest run, and gather its gradients over all calls."""
+    trace = max(joined_calls(traces), key=lambda each: len(each.states))
     x, before, own = trace.inputs, trace.before, trace.own
     lengths = own.sum(dim=0)
     cell = found.cell

@@ -33,7 +33,7 @@ def inspect_result(
     if not input_facts["given"]:  # of an input that is nobody's, still units are no fault
         chosen = [replace(f, severity="info") if f.code == "GF207" else f for f in chosen]
     ordered = sorted(chosen, key=lambda f: -SEVERITIES.index(f.severity))
-    notes = [*found.notes, *_notes(model)]
+    notes = [*found.notes, *_notes(model), *_not_called(layers, found)]
     return InspectResult(
         layers=tuple(layers),
         findings=tuple(ordered),
@@ -52,12 +52,17 @@ def is_selected(code: str, settings: InspectSettings) -> bool:
     )
 
 
+def plain_steps(settings: InspectSettings) -> int:
+    """Return how many steps layers are run without data: more than the lag that is needed."""
+    return max(settings.steps, (settings.needs_lag or 0) + 1)
+
+
 def input_facts(
     batch: Batch | None, settings: InspectSettings, loss: Tensor | None
 ) -> dict[str, Any]:
     """Return what the model was run on, in plain JSON: shape, scale, loss."""
     if batch is None:
-        text = f"one sample of zeros, three of unit random numbers, {settings.steps} steps"
+        text = f"one sample of zeros, three of unit random numbers, {plain_steps(settings)} steps"
         return {"source": text, "given": False, "loss": None}
     x = batch.inputs
     facts: dict[str, Any] = {"source": settings.data or "the given batch", "given": True}
@@ -89,6 +94,12 @@ def reads_last_only(loss: Tensor, watched: Watched) -> bool:
     norms = gradient.detach().double().flatten(2).abs().amax(dim=2).cpu()
     early = torch.arange(len(norms)).unsqueeze(1) < steps - 1
     return not bool((norms[early] > 0).any())
+
+
+def _not_called(layers: Sequence[InspectedLayer], found: Checkpoint) -> list[str]:
+    told = {layer.name for layer in layers}
+    names = dict.fromkeys(layer.name for layer in found.layers if layer.name not in told)
+    return [f"{name} was not called on this batch, so nothing is said of it." for name in names]
 
 
 def _notes(model: nn.Module | None) -> list[str]:

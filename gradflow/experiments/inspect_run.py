@@ -88,7 +88,7 @@ def run_twin(
         layout: how a bare layer's padded batch is laid out, where lengths are given.
 
     Raises:
-        CellLoadError: the model cannot be copied, or fails on this batch.
+        CellLoadError: the model cannot be copied, fails on this batch, or calls no layer.
     """
     twin = _copy(model).to("cpu", dtype).eval()
     for parameter in twin.parameters():
@@ -105,7 +105,14 @@ def run_twin(
             raise CellLoadError(
                 f"the model fails on inputs {shape}: {type(problem).__name__}: {first[:200]}"
             ) from problem
-    return TwinRun(twin, tuple(each for each in kept if each.calls), answer)
+    called = tuple(each for each in kept if each.calls)
+    if not called:
+        names = ", ".join(each.name for each in kept)
+        raise CellLoadError(
+            f"the model ran and called none of its recurrent layers ({names}), so there is nothing "
+            "to measure. Call them as modules: self.rnn(x)."
+        )
+    return TwinRun(twin, called, answer)
 
 
 def _copy(model: nn.Module) -> nn.Module:

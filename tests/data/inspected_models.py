@@ -98,6 +98,24 @@ class Tagger(nn.Module):
         return self.head(self.rnn(self.embedding(tokens))[0])
 
 
+class Decoder(nn.Module):
+    """A fused layer called for one step at a time, its state handed on; detached before `cut`."""
+
+    def __init__(self, cut: int | None = None) -> None:
+        super().__init__()
+        torch.manual_seed(7)
+        self.rnn = nn.GRU(3, 6, batch_first=True)
+        self.spare = nn.LSTM(3, 2)
+        self.cut = cut
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = torch.zeros(1, len(x), 6)
+        for t in range(x.shape[1]):
+            h = h.detach() if t == self.cut else h
+            _, h = self.rnn(x[:, t : t + 1], h)
+        return h[0]
+
+
 class OwnCell(nn.Module):
     """A plain recurrence of one's own."""
 

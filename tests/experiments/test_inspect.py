@@ -288,6 +288,26 @@ def test_a_direct_path_and_a_full_one_are_two_things():
     assert found.kept_log10_norm[-1] > found.direct_log10_norm[-1] + 1.0
 
 
+def test_a_layer_called_step_by_step_is_one_run():
+    """Its calls go on from each other; a state that is detached between two is still found."""
+    x = draw(5, 12, 3)
+    whole = inspect(models.Decoder(), x, loss=lambda output: output.sum())
+    assert whole.healthy
+    assert whole.layers[0].lag[-1] == 12
+    assert len(whole.layers[0].log10_dL_dh) == 12
+    assert any("spare was not called" in note for note in whole.notes)
+    cut = inspect(models.Decoder(cut=8), x, loss=lambda output: output.sum())
+    assert one(cut, "GF103").value == 8
+    assert cut.layers[0].lag[-1] == 12
+
+
+def test_without_data_layers_run_longer_than_the_lag_that_is_needed():
+    """A horizon of 100 steps is told from one of 1000 only by a run that long."""
+    result = inspect(models.held_lstm(0.1), needs_lag=150)
+    assert result.layers[0].lag[-1] == 151
+    assert "151 steps" in result.verdict[2]
+
+
 def test_a_half_precision_model_is_computed_in_float64_and_said_so():
     """The twin meets the fused bfloat16 layer within a few of its roundings."""
     model = models.Classifier().bfloat16()
