@@ -65,7 +65,7 @@ def run_decay(settings: DecaySettings, *, progress: Progress | None = None) -> D
         curves=tuple(curves),
         notes=(*_cell_notes(subjects, settings), *decay_notes(curves)),
         paths=tuple(paths),
-        checks=(*decay_checks(curves), *(path_checks(paths) if paths else ())),
+        checks=(*decay_checks(curves), *path_checks(paths, settings.dtype)),
         config=settings.to_json(),
         environment={**provenance("decay", settings, watch), **stopped},
     )

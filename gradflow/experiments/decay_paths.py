@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from gradflow.cells.base import Cell
@@ -22,7 +23,8 @@ from gradflow.records.paths import BLOCK, WITHOUT, CellPaths, PathLine
 Progress = Callable[[int, int], None]
 LN10 = math.log(10.0)
 POINTS = 24  # steps that are measured where --points does not say how many: each has many norms
-SLACK = 1e-9  # of ln, in the triangle of full, direct and rest
+# Of ln, in the triangle of full, direct and rest: each step rounds each of them a few times.
+SLACK, ROUNDINGS = 1e-9, 4.0
 
 
 def measure_paths(
@@ -69,26 +71,35 @@ def path_points(steps: int, points: int | None) -> list[int]:
     return [int(step) for step in spaced]
 
 
-def path_checks(paths: Sequence[CellPaths]) -> tuple[Check, ...]:
-    """Return the check that the three norms fit each other: no side of a triangle is too long."""
-    worst, where = -math.inf, "no cell with a keep gate"
+def path_checks(paths: Sequence[CellPaths], dtype: str = "float64") -> tuple[Check, ...]:
+    """Return the check that the three norms fit each other: no side of a triangle is too long.
+
+    It allows what rounding to `dtype` may do to them by that step. Without paths there is none.
+    """
+    if not paths:
+        return ()
+    resolution = torch.finfo(getattr(torch, dtype)).eps
+    worst, allowed, where = -math.inf, SLACK, "no cell with a keep gate"
     for cell in paths:
         full, direct, rest = (cell.line(name) for name in ("full", "direct", "rest"))
         if full is None or direct is None or rest is None:
             continue
+        rounding = SLACK + ROUNDINGS * resolution * cell.steps
         logs = [LN10 * line.log10_norm for line in (full, direct, rest)]
         for index in range(3):
             others = np.logaddexp(logs[index - 1], logs[index - 2])
             with np.errstate(invalid="ignore"):  # zero beside two zeros
-                excess = float(np.nan_to_num(logs[index] - others, nan=-math.inf).max())
-            if excess > worst:
-                worst, where = excess, f"{cell.cell} at gate {cell.gate_value}"
+                excess = np.nan_to_num(logs[index] - others, nan=-math.inf)
+            most = int((excess - rounding).argmax())
+            if excess[most] - rounding[most] > worst - allowed:
+                worst, allowed = float(excess[most]), float(rounding[most])
+                where = f"{cell.cell} at gate {cell.gate_value}, step {cell.steps[most]}"
     return (
         Check(
             name="full, direct and rest fit each other",
-            passed=worst <= SLACK,
+            passed=worst <= allowed,
             detail=f"largest excess of ln of a norm over the sum of the other two: "
-            f"{worst:.1e} ({where})",
+            f"{worst:.1e}, {allowed:.1e} allowed ({where})",
         ),
     )
 

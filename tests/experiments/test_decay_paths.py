@@ -146,6 +146,13 @@ def test_points_are_few_and_end_at_the_last_step() -> None:
     assert len(paths.steps) == 3
 
 
+def test_rounding_in_float32_is_no_wrong_decomposition() -> None:
+    """Norms of thousands of float32 steps are off by thousands of roundings, and fit by those."""
+    result = run(cell="gru", gate=0.1, candidate_gain=0, steps=1000, dtype="float32")
+    checks = {check.name: check for check in result.checks}
+    assert checks["full, direct and rest fit each other"].passed
+
+
 def test_a_triangle_with_a_side_too_long_fails_its_check() -> None:
     """||full|| <= ||direct|| + ||rest||, and so on round: a wrong decomposition is found out."""
     (good,) = run(cell="lstm", gate=0.5, candidate_gain=1).paths
