@@ -120,7 +120,7 @@ def inspect_subject(
         wide = subject.batch.cast(torch.float64)
         loss = loss_of(twin.answer, wide, subject.loss or settings.loss)
         ran = with_gradients(subject, settings, twin, loss)
-        model_findings = _axes(settings, twin, wide)
+        model_findings = _axes(settings, twin, wide, subject.loss or settings.loss)
     else:
         x = _plain_data(subject.batch, settings)
         alone = run_alone(subject.found, steps=plain_steps(settings), seed=settings.seed, x=x)
@@ -142,7 +142,9 @@ def inspect_subject(
     return replace(result, config=settings.to_json(), environment=environment)
 
 
-def _axes(settings: InspectSettings, twin: TwinRun, wide: Batch) -> list[Finding]:
+def _axes(
+    settings: InspectSettings, twin: TwinRun, wide: Batch, loss: Loss | None
+) -> list[Finding]:
     x = wide.inputs
     if not isinstance(x, Tensor) or x.dim() < 2:
         return []
@@ -152,7 +154,7 @@ def _axes(settings: InspectSettings, twin: TwinRun, wide: Batch) -> list[Finding
     before = [(each, len(each.calls), list(each.calls)) for each in twin.watched]
     try:
         with default_dtype(torch.float64):
-            return axis_findings(twin.model, wide, axes)
+            return axis_findings(twin.model, wide, axes, loss)
     finally:  # the runs that were made for it are not the user's
         for each, count, calls in before:
             each.calls[:] = calls[:count]

@@ -10,10 +10,18 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from gradflow.cells.masking import length_mask
 from gradflow.engine.masks import padding_share
 from gradflow.engine.sample_gradients import gradient_by_step, sample_influence
 from gradflow.errors import GradflowError
-from gradflow.experiments.inspect_batch import Batch, Layout, call_model, first_tensor
+from gradflow.experiments.inspect_batch import (
+    Batch,
+    Layout,
+    Loss,
+    call_model,
+    first_tensor,
+    loss_of,
+)
 from gradflow.experiments.inspect_weight_findings import make_finding
 from gradflow.records.inspect import Finding
 
@@ -63,22 +71,34 @@ def find_axes(x: Tensor, batch: Batch, answer: Any, layout: Layout | None, usual
     return Axes(usual, False, "assumed")
 
 
-def axis_findings(model: nn.Module, batch: Batch, axes: Axes) -> list[Finding]:
+def axis_findings(
+    model: nn.Module, batch: Batch, axes: Axes, loss: Loss | None = None
+) -> list[Finding]:
     """Return whether samples move each other, and whether padding is read.
 
     Args:
         model: the float64 copy, in evaluation mode.
         batch: in float64.
         axes: which axis is the batch.
+        loss: what padding is judged by; where None, by the answers at the samples' own steps.
     """
-    function, leaf = _from_numbers(model, batch)
-    if function is None or leaf is None or leaf.dim() < 2 or isinstance(model, nn.RNNBase):
+    answer_to, leaf = _from_numbers(model, batch)
+    if answer_to is None or leaf is None or leaf.dim() < 2 or isinstance(model, nn.RNNBase):
         return []  # a bare layer runs its batch packed, and mixes nothing
+
+    def function(x: Tensor) -> Tensor:
+        return first_tensor(answer_to(x))
+
+    def target(x: Tensor) -> Tensor:
+        answer = answer_to(x)
+        found = loss_of(answer, batch, loss)
+        return _own_answers(first_tensor(answer), batch.lengths) if found is None else found
+
     findings = []
     if axes.known and leaf.shape[axes.batch] > 1:
         findings += _crossed(function, leaf, axes)
     if axes.known and batch.lengths is not None:
-        findings += _padding(function, leaf, batch.lengths, axes)
+        findings += _padding(target, leaf, batch.lengths, axes)
     return findings
 
 
@@ -113,19 +133,14 @@ def _crossed(function: Callable[[Tensor], Tensor], leaf: Tensor, axes: Axes) -> 
 
 
 def _padding(
-    function: Callable[[Tensor], Tensor], leaf: Tensor, lengths: Tensor, axes: Axes
+    target: Callable[[Tensor], Tensor], leaf: Tensor, lengths: Tensor, axes: Axes
 ) -> list[Finding]:
     steps = leaf.shape[axes.time]
     if len(lengths) != leaf.shape[axes.batch] or int(lengths.min()) >= steps:
         return []
     x = leaf.detach().clone().requires_grad_()
     with torch.enable_grad():
-        output = function(x)
-        generator = torch.Generator().manual_seed(0)
-        weights = torch.randn(output.shape, generator=generator, dtype=torch.float64)
-        norms = gradient_by_step(
-            output * weights.to(output), x, batch_axis=axes.batch, time_axis=axes.time
-        )
+        norms = gradient_by_step(target(x), x, batch_axis=axes.batch, time_axis=axes.time)
     shares = padding_share(norms, lengths)
     worst = int(shares.argmax())
     share = float(shares[worst])
@@ -142,26 +157,38 @@ def _padding(
     ]
 
 
+def _own_answers(output: Tensor, lengths: Tensor | None) -> Tensor:
+    """Return a fixed combination of the answers, of a sequence those at the samples' own steps."""
+    generator = torch.Generator().manual_seed(0)
+    weights = torch.randn(output.shape, generator=generator, dtype=torch.float64).to(output)
+    if lengths is not None and output.dim() > 2:
+        for batch_axis in (0, 1):
+            steps = output.shape[1 - batch_axis]
+            if output.shape[batch_axis] == len(lengths) and steps >= int(lengths.max()):
+                mask = length_mask(lengths, steps)
+                mask = mask.T if batch_axis == 0 else mask
+                return (output * weights)[mask.to(output.device)]
+    return output * weights
+
+
 def _from_numbers(
     model: nn.Module, batch: Batch
-) -> tuple[Callable[[Tensor], Tensor] | None, Tensor | None]:
+) -> tuple[Callable[[Tensor], Any] | None, Tensor | None]:
     """Return the model as a function of floating numbers: its input, or its first embedding."""
     x = batch.inputs
     if not isinstance(x, Tensor):
         return None, None
     if x.dtype.is_floating_point:
-        return (
-            lambda leaf: _output(call_model(model, Batch(leaf, None, batch.lengths)))
-        ), x.detach()
+        return (lambda leaf: call_model(model, Batch(leaf, None, batch.lengths))), x.detach()
     embedding = next((part for part in model.modules() if isinstance(part, nn.Embedding)), None)
     if embedding is None:
         return None, None
     with torch.no_grad():
         leaf = nn.functional.embedding(x, embedding.weight)
 
-    def run(rows: Tensor) -> Tensor:
+    def run(rows: Tensor) -> Any:
         with _replaced(embedding, rows):
-            return _output(call_model(model, batch))
+            return call_model(model, batch)
 
     return run, leaf.detach()
 
@@ -174,7 +201,3 @@ def _replaced(module: nn.Module, rows: Tensor) -> Iterator[None]:
         yield
     finally:
         handle.remove()
-
-
-def _output(answer: Any) -> Tensor:
-    return first_tensor(answer)

@@ -65,6 +65,17 @@ class Padded(nn.Module):
         return self.rnn(x)[1][0][-1]
 
 
+class EveryStep(nn.Module):
+    """A layer whose output at every step is handed on, (time, batch, input) in."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rnn = nn.LSTM(3, 5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.rnn(x)[0]
+
+
 class Truncated(nn.Module):
     """A loop over a cell whose state is detached before step `cut`; None leaves it whole."""
 

@@ -181,6 +181,17 @@ def test_padding_that_is_read_is_found():
     assert FINE in right.verdict[0]
 
 
+def test_padded_steps_that_no_loss_reads_are_no_fault():
+    """A forward layer that answers at every step, and a loss of the samples' own steps."""
+    torch.manual_seed(0)
+    model = nn.Sequential(models.EveryStep(), nn.Linear(5, 1))
+    batch = (draw(20, 4, 3), draw(20, 4, 1), [20, 10, 5, 3])
+    assert inspect(model, batch).healthy
+    assert inspect(model, batch[0], lengths=batch[2]).healthy
+    every = inspect(model, batch, loss=lambda output, _: output.sum())
+    assert one(every, "GF106").value > 0.5
+
+
 def test_the_reversed_half_of_the_last_output_is_a_structural_zero():
     """It has read one step; the last state has read them all."""
     torch.manual_seed(0)
