@@ -40,10 +40,15 @@ class Request:
     quiet: bool
 
 
-def read_request(context: typer.Context, model: str) -> Request:
+def read_request(context: typer.Context, model: str, more: tuple[str, ...] = ()) -> Request:
     """Read the flags of a command, with the environment and `--config` behind them.
 
     Nothing is measured yet: a wrong value, or a run folder that must not be written, ends here.
+
+    Args:
+        context: of the command.
+        model: the command, whose settings are read.
+        more: formats that this command has beside those that all have.
 
     Raises:
         RequestError: see `gradflow.config.resolve_settings` and `gradflow.store.require_free`.
@@ -64,10 +69,10 @@ def read_request(context: typer.Context, model: str) -> Request:
     digest = config.settings_digest(model, settings)
     folder = store.run_folder(model, digest, how["out"])
     store.require_free(folder, digest, force=how["force"])
-    return Request(model, settings, folder, require_format(how["format"]), how["quiet"])
+    return Request(model, settings, folder, require_format(how["format"], more), how["quiet"])
 
 
-def require_format(name: str | None) -> str:
+def require_format(name: str | None, more: tuple[str, ...] = ()) -> str:
     """Return the output format, the table when none is named.
 
     Raises:
@@ -75,8 +80,9 @@ def require_format(name: str | None) -> str:
     """
     if name is None:
         return FORMATS[0]
-    if name not in FORMATS:
-        raise UnknownNameError(f"--format knows no {name!r}. {nearest_name(name, FORMATS)}")
+    known = (*FORMATS, *more)
+    if name not in known:
+        raise UnknownNameError(f"--format knows no {name!r}. {nearest_name(name, known)}")
     return name
 
 
@@ -130,6 +136,8 @@ def deliver(request: Request, result: Result, outputs: Outputs) -> None:
         write_result(documents.json_text(document))
     elif request.format == "csv":
         write_result(documents.csv_text(outputs.rows))
+    elif request.format in outputs.formats:
+        write_result(outputs.formats[request.format])
     else:
         write_table(outputs.table)
     figures = outputs.figure_files()

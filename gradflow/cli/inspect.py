@@ -8,18 +8,31 @@ import typer
 
 from gradflow.cli.common import deliver, measure, read_request
 from gradflow.cli.options import (
+    FORMATS,
     Config,
     Debug,
     Force,
-    Format,
     Out,
     Quiet,
     Seed,
     Text,
     TextList,
+    one_of,
     setting,
+    with_default,
 )
 
+_MORE = ("github", "junit")
+InspectFormat = Annotated[
+    Text,
+    typer.Option(
+        metavar="NAME",
+        help=with_default("table, json, csv, github (annotations) or junit (XML).", "table"),
+        envvar="GRADFLOW_FORMAT",
+        autocompletion=one_of(*FORMATS, *_MORE),
+        rich_help_panel="How it runs and is shown",
+    ),
+]
 _WHAT, _DATA, _JUDGED = "What is looked at", "What it is run on", "How it is judged"
 
 
@@ -94,6 +107,14 @@ def inspect(
             names=("warning", "error", "never"),
         ),
     ] = None,
+    baseline: Annotated[
+        Text,
+        setting(
+            "An old result.json or run folder: only what is new is a finding.",
+            default="none",
+            panel=_JUDGED,
+        ),
+    ] = None,
     select: Annotated[
         TextList, setting("Codes to look for, or their beginnings.", default="GF", panel=_JUDGED)
     ] = None,
@@ -103,7 +124,7 @@ def inspect(
     seed: Seed = None,
     config: Config = None,
     out: Out = None,
-    format: Format = None,
+    format: InspectFormat = None,
     quiet: Quiet = False,
     debug: Debug = False,
     force: Force = False,
@@ -114,7 +135,7 @@ def inspect(
     memory, gates and the loss's gradient at every state. Findings have codes:
     `gradflow explain GF101`.
     """
-    request = read_request(context, "inspect")
+    request = read_request(context, "inspect", _MORE)
     from gradflow.experiments.inspect_request import run_inspect
     from gradflow.present.inspect import inspect_outputs
 

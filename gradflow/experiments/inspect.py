@@ -18,7 +18,12 @@ from gradflow.experiments.inspect_flow_findings import layer_findings, twin_find
 from gradflow.experiments.inspect_gradients import RanModule, Subject, with_gradients
 from gradflow.experiments.inspect_layers import Measured, measure_layer
 from gradflow.experiments.inspect_needs import need_findings
-from gradflow.experiments.inspect_report import input_facts, inspect_result, plain_steps
+from gradflow.experiments.inspect_report import (
+    FindingKey,
+    input_facts,
+    inspect_result,
+    plain_steps,
+)
 from gradflow.experiments.inspect_run import TwinRun, default_dtype, found_in, run_twin, unwrapped
 from gradflow.experiments.inspect_weight_findings import weight_findings
 from gradflow.provenance import Stopwatch, provenance
@@ -104,9 +109,19 @@ def subject_of(
 
 
 def inspect_subject(
-    subject: Subject, settings: InspectSettings, progress: Progress | None = None
+    subject: Subject,
+    settings: InspectSettings,
+    progress: Progress | None = None,
+    known: frozenset[FindingKey] = frozenset(),
 ) -> InspectResult:
-    """Run a subject, measure each layer and direction, and gather the findings."""
+    """Run a subject, measure each layer and direction, and gather the findings.
+
+    Args:
+        subject: what is inspected.
+        settings: how it is judged.
+        progress: called as `progress(what, done, in all)`.
+        known: findings that are left out, from an older result.
+    """
     watch = Stopwatch()
     findings = weight_findings(subject.found)
     model_findings: list[Finding] = []
@@ -137,6 +152,7 @@ def inspect_subject(
         input_facts=input_facts(subject.batch, settings, loss),
         model=subject.model,
         found=subject.found,
+        known=known,
     )
     environment = provenance("inspect", settings, watch)
     return replace(result, config=settings.to_json(), environment=environment)

@@ -16,6 +16,7 @@ from gradflow.records.base import Check
 from gradflow.records.inspect import SEVERITIES, Finding, InspectedLayer, InspectResult
 from gradflow.settings.inspect import InspectSettings
 
+FindingKey = tuple[str, str | None, str | None, str | None]
 FINE = "gradient flow is fine; look elsewhere"
 
 
@@ -27,21 +28,34 @@ def inspect_result(
     input_facts: dict[str, Any],
     model: nn.Module | None,
     found: Checkpoint,
+    known: frozenset[FindingKey] = frozenset(),
 ) -> InspectResult:
-    """Return the result: findings that are selected, the gravest first."""
-    chosen = [finding for finding in findings if is_selected(finding.code, settings)]
+    """Return the result: findings that are selected and not known, the gravest first."""
+    selected = [finding for finding in findings if is_selected(finding.code, settings)]
+    chosen = [f for f in selected if f.severity == "info" or key_of(f) not in known]
     if not input_facts["given"]:  # of an input that is nobody's, still units are no fault
         chosen = [replace(f, severity="info") if f.code == "GF207" else f for f in chosen]
     ordered = sorted(chosen, key=lambda f: -SEVERITIES.index(f.severity))
-    notes = [*found.notes, *_notes(model), *_not_called(layers, found)]
+    left = len(selected) - len(chosen)
+    notes = [f"{left} findings of the baseline are left out."] if left else []
+    notes += [*found.notes, *_notes(model), *_not_called(layers, found)]
     return InspectResult(
         layers=tuple(layers),
         findings=tuple(ordered),
-        verdict=_verdict(layers, ordered, settings, input_facts),
+        verdict=(
+            _first_line(ordered, left),
+            _memory_line(layers, settings),
+            _input_line(input_facts),
+        ),
         input=input_facts,
         notes=tuple(notes),
         checks=_checks(ordered, settings),
     )
+
+
+def key_of(finding: Finding) -> FindingKey:
+    """Return what makes a finding the same one as in an older result."""
+    return (finding.code, finding.layer, finding.direction, finding.gate)
 
 
 def is_selected(code: str, settings: InspectSettings) -> bool:
@@ -114,17 +128,10 @@ def _notes(model: nn.Module | None) -> list[str]:
     return ["Dropout is off while this is measured."] if any(rate > 0 for rate in rates) else []
 
 
-def _verdict(
-    layers: Sequence[InspectedLayer],
-    findings: Sequence[Finding],
-    settings: InspectSettings,
-    facts: dict[str, Any],
-) -> tuple[str, ...]:
-    return (_first_line(findings), _memory_line(layers, settings), _input_line(facts))
-
-
-def _first_line(findings: Sequence[Finding]) -> str:
+def _first_line(findings: Sequence[Finding], left: int) -> str:
     grave = [finding for finding in findings if finding.severity != "info"]
+    if not grave and left:
+        return f"Gradient flow: nothing new; {left} findings of the baseline are left out."
     if not grave:
         return f"Gradient flow: no warning. Verdict: {FINE}."
     first = grave[0]

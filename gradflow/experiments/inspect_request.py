@@ -15,8 +15,10 @@ from gradflow.errors import CellLoadError, SettingError
 from gradflow.experiments.inspect import inspect_subject, subject_of
 from gradflow.experiments.inspect_batch import Batch, read_batch
 from gradflow.experiments.inspect_gradients import Subject
+from gradflow.experiments.inspect_report import FindingKey, key_of
 from gradflow.records.inspect import InspectResult
 from gradflow.settings.inspect import InspectSettings
+from gradflow.store import load_result
 
 Progress = Callable[[str, int, int], None]
 
@@ -37,15 +39,16 @@ def run_inspect(settings: InspectSettings, progress: Progress | None = None) -> 
             "gradflow inspect needs something to look at: a file of weights (gradflow inspect "
             "model.pt) or a module (--model file.py:make_model)."
         )
-    batch = _batch(settings)
+    batch, known = _batch(settings), _known(settings)
     if settings.model is None:
         found = load_checkpoint(str(settings.file), nonlinearity=settings.nonlinearity)
-        return inspect_subject(Subject(found, None, _alone(batch, settings)), settings, progress)
+        subject = Subject(found, None, _alone(batch, settings))
+        return inspect_subject(subject, settings, progress, known)
     model = make_model(settings.model)
     weights = settings.checkpoint or settings.file
     notes = () if weights is None else fill_model_(model, weights)
     subject = subject_of(model, batch, settings.loss, settings.model)
-    result = inspect_subject(subject, settings, progress)
+    result = inspect_subject(subject, settings, progress, known)
     return replace(result, notes=(*result.notes, *notes))
 
 
@@ -68,6 +71,19 @@ def make_model(spec: str) -> nn.Module:
     if not isinstance(made, nn.Module):
         raise CellLoadError(f"--model {spec} makes a {type(made).__name__}, no torch.nn.Module.")
     return made
+
+
+def _known(settings: InspectSettings) -> frozenset[FindingKey]:
+    """Return the findings of the baseline."""
+    if settings.baseline is None:
+        return frozenset()
+    old = load_result(settings.baseline)
+    if not isinstance(old, InspectResult):
+        raise SettingError(
+            f"--baseline takes a result of gradflow inspect; {settings.baseline} is one of "
+            f"gradflow {old.command}."
+        )
+    return frozenset(key_of(finding) for finding in old.findings)
 
 
 def _batch(settings: InspectSettings) -> Batch | None:

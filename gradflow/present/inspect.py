@@ -6,6 +6,7 @@ from typing import Any
 
 from gradflow.present import inspect_words as words
 from gradflow.present.inspect_figure import gate_figure, gradient_figure, lag_figure
+from gradflow.present.inspect_formats import github_text, junit_text
 from gradflow.present.numbers import number_text
 from gradflow.present.outputs import Outputs, Row
 from gradflow.present.tables import Column, TextTable
@@ -29,6 +30,7 @@ def inspect_outputs(result: InspectResult, *, style: str = "screen") -> Outputs:
             "gradient": _gradient_rows(result),
         },
         figures=figures,
+        formats={"github": github_text(result), "junit": junit_text(result)},
     )
 
 

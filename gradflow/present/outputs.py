@@ -20,12 +20,14 @@ class Outputs:
 
     `table` is a rich renderable (with its notes under it). `tables` are CSV tables, name to rows,
     as `gradflow.store.save_run` takes them; the first is the one that `--format csv` prints.
-    `figures` are name to figure, each with its alt text (`theme.alt_text`).
+    `figures` are name to figure, each with its alt text (`theme.alt_text`). `formats` are texts
+    of other formats that `--format` takes for this command, by name.
     """
 
     table: TextTable
     tables: Mapping[str, Sequence[Row]]
     figures: Mapping[str, Figure] = field(default_factory=dict)
+    formats: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -34,6 +34,7 @@ class InspectSettings(Settings):
     fail_on: Literal["warning", "error", "never"] = Field(
         "error", description="the severity that fails the command"
     )
+    baseline: str | None = Field(None, description="an old result, whose findings are known")
     select: Names = Field(("GF",), description="the list of codes to look for, or beginnings")
     ignore: Names | None = Field(None, description="the list of codes to leave out")
     seed: Seed = Field(0, description="the seed of all that is random")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
@@ -133,6 +134,36 @@ def test_the_rows_are_by_lag(capsys: pytest.CaptureFixture[str], weights: Path):
     rows = list(csv.DictReader(io.StringIO(answer.out)))
     assert (rows[0]["lag"], float(rows[0]["log10_norm"])) == ("0", 0.0)
     assert float(rows[-1]["log10_norm"]) < -5
+
+
+def test_a_baseline_leaves_only_what_is_new(capsys: pytest.CaptureFixture[str], weights: Path):
+    """What was known is no failure again; a new need is."""
+    flags = ["inspect", str(weights), "--needs-lag", "60"]
+    assert in_process(capsys, *flags, "--out", "old").code == 1
+    again = in_process(capsys, *flags, "--baseline", "old/result.json")
+    assert again.code == 0
+    assert "nothing new" in again.out.splitlines()[0]
+    assert "look elsewhere" not in again.out
+    weights_twice = torch.load(weights, weights_only=True)
+    for name in ("rnn.bias_ih_l0", "rnn.bias_hh_l0"):
+        weights_twice["model"][name][6:12] = 1.0
+    torch.save(weights_twice, "twice.pt")
+    flags = ["inspect", "twice.pt", "--fail-on", "warning", "--baseline", "old"]
+    assert "GF201" in in_process(capsys, *flags).out
+
+
+def test_builds_read_findings_as_annotations_and_as_junit(
+    capsys: pytest.CaptureFixture[str], weights: Path
+):
+    """GitHub's commands, one a line; JUnit's failures, one a layer."""
+    flags = ["inspect", str(weights), "--needs-lag", "60", "--format"]
+    lines = in_process(capsys, *flags, "github").out.splitlines()
+    assert any(line.startswith("::error title=GF101 vanishing") for line in lines)
+    suite = ElementTree.fromstring(in_process(capsys, *flags, "junit").out)
+    assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
+    assert "GF101" in suite.find("testcase/failure").text
+    healthy = in_process(capsys, "inspect", str(weights), "--format", "junit")
+    assert ElementTree.fromstring(healthy.out).get("failures") == "0"
 
 
 def test_every_code_is_explained(capsys: pytest.CaptureFixture[str]):
