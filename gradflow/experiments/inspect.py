@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from gradflow.checkpoints.layers import load_checkpoint
 from gradflow.errors import CellLoadError
-from gradflow.experiments.inspect_alone import run_alone
+from gradflow.experiments.inspect_alone import data_of_layers, run_alone
 from gradflow.experiments.inspect_axes import axis_findings, find_axes
 from gradflow.experiments.inspect_batch import Batch, Layout, Loss, loss_of, read_batch
 from gradflow.experiments.inspect_flow_findings import layer_findings, twin_findings
@@ -137,14 +137,13 @@ def inspect_subject(
         ran = with_gradients(subject, settings, twin, loss)
         model_findings = _axes(settings, twin, wide, subject.loss or settings.loss)
     else:
-        x = _plain_data(subject.batch, settings)
-        alone = run_alone(subject.found, steps=plain_steps(settings), seed=settings.seed, x=x)
+        data = data_of_layers(subject.batch, settings.layout)
+        alone = run_alone(subject.found, steps=plain_steps(settings), seed=settings.seed, data=data)
         ran = [RanModule(each, (None,) * len(each.layers), gap, False) for each, gap in alone]
     measured = _measure(ran, progress)
     for each in ran:
-        findings += _of_module(
-            [m for m in measured if m.found in each.watched.layers], each, settings
-        )
+        own = [m for m in measured if any(m.found is found for found in each.watched.layers)]
+        findings += _of_module(own, each, settings)
     result = inspect_result(
         [layer.record for layer in measured],
         [*model_findings, *findings],
@@ -175,15 +174,6 @@ def _axes(
         for each, count, calls in before:
             each.calls[:] = calls[:count]
             del each.outputs[count:]
-
-
-def _plain_data(batch: Batch | None, settings: InspectSettings) -> Tensor | None:
-    """Return data for layers without their model: (time, batch, input)."""
-    if batch is None or not isinstance(batch.inputs, Tensor):
-        return None
-    x = batch.inputs.double()
-    x = x.unsqueeze(1) if x.dim() == 2 else x
-    return x.transpose(0, 1) if settings.layout == "batch_first" and x.dim() == 3 else x
 
 
 def _measure(ran: Sequence[RanModule], progress: Progress | None) -> list[Measured]:

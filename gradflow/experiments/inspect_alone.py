@@ -11,6 +11,8 @@ from torch import Tensor
 
 from gradflow.checkpoints.layers import Checkpoint, FoundLayer, FoundModule
 from gradflow.engine.unrolled import UnrolledLayer
+from gradflow.errors import ShapeError
+from gradflow.experiments.inspect_batch import Batch, Layout
 from gradflow.experiments.inspect_fused import fused_layer, output_gap
 from gradflow.experiments.inspect_run import Watched
 
@@ -30,24 +32,56 @@ def plain_input(width: int, steps: int, seed: int) -> Tensor:
     return x
 
 
+def data_of_layers(batch: Batch | None, layout: Layout | None) -> Batch | None:
+    """Return data as bare layers take them: (time, batch, input) in float64, with lengths.
+
+    Where the layout is not said, the number of lengths tells the batch axis; else time is first,
+    as torch's layers have it by default.
+    """
+    if batch is None or not isinstance(batch.inputs, Tensor):
+        return None
+    x, lengths = batch.inputs.double(), batch.lengths
+    x = x.unsqueeze(1) if x.dim() == 2 else x
+    if x.dim() != 3:
+        return None
+    turned = layout == "batch_first"
+    if layout is None and lengths is not None and len(lengths) != x.shape[1]:
+        turned = len(lengths) == x.shape[0]
+    x = x.transpose(0, 1) if turned else x
+    fits = lengths is not None and len(lengths) == x.shape[1] and int(lengths.max()) <= len(x)
+    return Batch(x, None, lengths if fits else None)
+
+
 def run_alone(
-    found: Checkpoint, *, steps: int, seed: int, x: Tensor | None = None
+    found: Checkpoint, *, steps: int, seed: int, data: Batch | None = None
 ) -> list[tuple[Watched, float | None]]:
     """Run each module by itself; return what it did, and how far its own dtype parts from it.
 
     Args:
         found: the layers.
         steps, seed: of the plain input.
-        x: (time, batch, input) for the modules that read this width, in float64.
+        data: from `data_of_layers`, for the modules that read this width.
     """
+    _require_width(found, data)
     ran = []
     for module in found.modules:
         for layers in _runnable(module):
             width = layers[0].input_size
-            fits = x is not None and x.shape[-1] == width
-            fed = x if fits and x is not None else plain_input(width, steps, seed)
-            ran.append(_run(layers, fed))
+            fits = data is not None and data.inputs.shape[-1] == width
+            plain = Batch(plain_input(width, steps, seed))
+            ran.append(_run(layers, data if fits and data is not None else plain))
     return ran
+
+
+def _require_width(found: Checkpoint, data: Batch | None) -> None:
+    """Raise where no module reads numbers as wide as the data's."""
+    widths = dict.fromkeys(module.input_size for module in found.modules)
+    if data is not None and data.inputs.shape[-1] not in widths:
+        raise ShapeError(
+            f"the data have {data.inputs.shape[-1]} numbers a step, and no layer reads so many; "
+            f"they read {', '.join(map(str, widths))}. Give the whole model by --model, with what "
+            "stands before its layers."
+        )
 
 
 def _runnable(module: FoundModule) -> list[tuple[FoundLayer, ...]]:
@@ -68,13 +102,14 @@ def _fit(layers: Sequence[FoundLayer]) -> bool:
     return True
 
 
-def _run(layers: tuple[FoundLayer, ...], x: Tensor) -> tuple[Watched, float | None]:
+def _run(layers: tuple[FoundLayer, ...], batch: Batch) -> tuple[Watched, float | None]:
+    x = batch.inputs
     both = len(layers) > 1 and layers[1].direction == "reverse"
     twin = UnrolledLayer([layer.cell for layer in layers], directions=2 if both else 1)
-    output = twin.run(x).detach()
-    watched = Watched(layers[0].name, layers, twin.calls, twin.outputs)
+    output = twin.run(x, batch.lengths).detach()
+    watched = Watched(layers[0].name, layers, list(twin.calls), list(twin.outputs))
     fused = fused_layer(layers)
-    if fused is None:
+    if fused is None or batch.lengths is not None:
         return watched, None
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of ways that torch does not take

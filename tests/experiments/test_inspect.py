@@ -361,6 +361,19 @@ def test_a_file_of_weights_is_inspected_alone(tmp_path: Path):
     assert "give it with --data" in result.verdict[2]
 
 
+@pytest.mark.parametrize("batch_first", [True, False])
+def test_a_file_is_run_on_data_with_lengths_in_either_layout(tmp_path: Path, batch_first: bool):
+    """The number of lengths tells which axis is the batch; a curve ends where its sample does."""
+    torch.manual_seed(0)
+    torch.save(nn.LSTM(3, 5, bidirectional=True).state_dict(), tmp_path / "weights.pt")
+    x = draw(3, 12, 3) if batch_first else draw(12, 3, 3)
+    result = inspect(tmp_path / "weights.pt", {"x": x, "lengths": torch.tensor([12, 5, 2])})
+    for layer in result.layers:
+        assert layer.lag[-1] == 12
+        assert layer.windows[0] == 9
+        assert layer.windows[-1] == 1
+
+
 def test_a_result_comes_back_from_its_document():
     """What is stored is the whole of it."""
     result = inspect(models.Classifier(), (draw(6, 12, 3), torch.ones(6).long()))
@@ -385,5 +398,7 @@ def test_what_cannot_be_inspected_says_why():
         inspect(models.Classifier(), draw(4, 5, 7))
     with pytest.raises(ShapeError, match="one number"):
         inspect(models.Classifier(), draw(4, 5, 3), loss=lambda output: output)
+    with pytest.raises(GradflowError, match="one of a few names"):
+        inspect(models.Classifier(), (draw(4, 5, 3), draw(4, 2)), loss="hinge")
     with pytest.raises(GradflowError, match="compares with targets"):
         inspect(models.Classifier(), draw(4, 5, 3), loss="mse")
