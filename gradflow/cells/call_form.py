@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor, nn
 
 from gradflow.cells.shapes import State
@@ -94,12 +95,23 @@ class CallForm:
                 f"{self} must return a new {name} of the old one's shape {tuple(old.shape)}, "
                 f"(batch, width); got {tuple(new.shape)}."
             )
+        if new.layout != old.layout or new.device != old.device:
+            raise CellCallError(
+                f"{self} must return a new {name} like the old one, {_place(old)}; got one that is "
+                f"{_place(new)}."
+            )
         if new.dtype != old.dtype:
             raise CellCallError(
                 f"{self} must return a new {name} of the old one's dtype {old.dtype}; "
                 f"got {new.dtype}. Make its constants with x.new_zeros or like the parameters."
             )
         return new
+
+
+def _place(tensor: Tensor) -> str:
+    """Return where and how a tensor is stored, in words: "dense on cpu"."""
+    layout = "dense" if tensor.layout == torch.strided else str(tensor.layout)
+    return f"{layout} on {tensor.device}"
 
 
 def _named(answer: object) -> str:

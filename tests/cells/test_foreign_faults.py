@@ -53,6 +53,8 @@ ANSWERS: list[tuple[Forward, str]] = [
     (lambda s, x, h: s.mix(x, h).T, r"shape \(7, 3\).*got \(3, 7\)"),
     (lambda s, x, h: s.mix(x, h).sum(), r"got \(\)"),
     (lambda s, x, h: s.mix(x, h).double(), "dtype torch.float32; got torch.float64"),
+    (lambda s, x, h: s.mix(x, h).to_sparse(), "dense on cpu; got one that is torch.sparse_coo on"),
+    (lambda s, x, h: s.mix(x, h).to("meta"), "dense on cpu; got one that is dense on meta"),
     (
         lambda s, x, h: s.lin(x),
         r"cell\(x, h\) failed: RuntimeError: mat1 and mat2.*faults.py:\d+\)",

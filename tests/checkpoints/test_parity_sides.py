@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -163,6 +164,33 @@ def test_a_file_that_would_run_code_is_refused(tmp_path: Path):
     torch.save(nn.LSTM(2, 3), tmp_path / "module.pt")
     with pytest.raises(CellLoadError, match="would run code"):
         read_tensors(tmp_path / "module.pt")
+    np.savez(tmp_path / "objects.npz", x=np.array([None]))
+    with pytest.raises(CellLoadError, match="pickled objects are never loaded"):
+        read_tensors(tmp_path / "objects.npz")
+
+
+@pytest.mark.parametrize("ending", [".pt", ".npz", ".safetensors"])
+def test_a_damaged_file_is_one_message(tmp_path: Path, ending: str):
+    """Cut short anywhere, or another thing under its name: the file and what it should be."""
+    state = nn.LSTMCell(2, 3).state_dict()
+    whole, damaged = tmp_path / f"whole{ending}", tmp_path / f"damaged{ending}"
+    {
+        ".pt": lambda: torch.save(state, whole),
+        ".npz": lambda: np.savez(whole, **{k: v.numpy() for k, v in state.items()}),
+        ".safetensors": lambda: save_file(state, whole),
+    }[ending]()
+    data = whole.read_bytes()
+    for content in [b"", b"text", *(data[: len(data) * part // 8] for part in range(1, 8))]:
+        damaged.write_bytes(content)
+        with pytest.raises(CellLoadError, match=r"damaged.*(cannot be read|more than tensors)"):
+            read_tensors(damaged)
+
+
+@pytest.mark.parametrize("name", ["", "no\x1b[31mfile", "x" * 300])
+def test_a_name_that_no_file_has_is_shown_in_quotes(name: str):
+    """Empty, with the codes of a terminal, or longer than any disk takes."""
+    with pytest.raises(CellLoadError, match=f"'{re.escape(repr(name)[1:-1])}'"):
+        read_tensors(name)
 
 
 # words
@@ -173,7 +201,7 @@ def test_a_file_that_would_run_code_is_refused(tmp_path: Path):
     [
         ("lsmt", UnknownNameError, "Did you mean 'lstm'"),
         ("torch.GRU-before", UnknownNameError, "Use gru-before"),
-        ("nowhere.pt", CellLoadError, r"there is no file nowhere\.pt"),
+        ("nowhere.pt", CellLoadError, r"there is no file .nowhere\.pt"),
         (nn.LSTM(3, 5, num_layers=2), CellLoadError, "one level, one direction"),
         (nn.GRUCell, CellLoadError, r"the class GRUCell. Hand over .* GRUCell\(...\)"),
         (3, CellLoadError, "got int"),

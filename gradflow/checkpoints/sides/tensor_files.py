@@ -1,4 +1,4 @@
-"""Tensors out of a file: .pt .pth .ckpt .tar (weights only), .npz, .npy, .safetensors."""
+"""Tensors out of a file: .pt .pth .ckpt .tar .bin (weights only), .npz, .safetensors."""
 
 from __future__ import annotations
 
@@ -36,28 +36,40 @@ def read_tensors(path: str | Path) -> dict[str, Tensor]:
     Raises:
         CellLoadError: there is no such file, it cannot be read, or it holds no tensors.
     """
-    place = Path(path).expanduser()
-    if not place.is_file():
-        raise CellLoadError(f"there is no file {place} (looked from {Path.cwd()}).")
+    place, what = Path(path).expanduser(), repr(str(path))
     try:
-        found = _load(place)
+        if not place.is_file():
+            raise CellLoadError(f"there is no file {what} (looked from {Path.cwd()}).")
+        tensors = _tensors(_unwrapped(_load(place)))
+    except CellLoadError:
+        raise
     except pickle.UnpicklingError as error:
         raise CellLoadError(
-            f"{place} holds more than tensors, and reading that would run code of the file. Save "
+            f"{what} holds more than tensors, and reading that would run code of the file. Save "
             "the weights alone: torch.save(module.state_dict(), path)."
         ) from error
-    except (OSError, ValueError, RuntimeError, EOFError, KeyError, ImportError) as error:
-        first = str(error).strip().splitlines()[:1]
-        raise CellLoadError(f"{place} cannot be read: {' '.join(first)}") from error
-    tensors = _tensors(_unwrapped(found))
+    except Exception as error:  # damage shows as whatever zipfile, zlib, torch or tokenize raise
+        raise CellLoadError(
+            f"{what} cannot be read: {_reason(error)}. It must hold tensors by name, as "
+            "torch.save, numpy.savez or safetensors write them."
+        ) from error
     if not tensors:
-        raise CellLoadError(f"{place} holds no named tensors.")
+        raise CellLoadError(f"{what} holds no named tensors.")
     return _without_prefix(tensors)
+
+
+def _reason(error: Exception) -> str:
+    """Return the first line of what went wrong, without NumPy's advice to run the file's code."""
+    if "allow_pickle" in str(error):
+        return "it is no NumPy archive of numbers, and pickled objects are never loaded"
+    said = getattr(error, "strerror", None) or str(error).strip() or type(error).__name__
+    return str(said.splitlines()[0][:200].rstrip("."))
 
 
 def _load(place: Path) -> Any:
     if place.suffix.lower() == ".npz":
-        with np.load(place, allow_pickle=False) as stored:
+        # Of an open file: NumPy leaves one that it opened itself open where it is damaged.
+        with place.open("rb") as file, np.load(file, allow_pickle=False) as stored:
             return {name: stored[name] for name in stored.files}
     if place.suffix.lower() == ".safetensors":
         return load_file(place)
