@@ -15,6 +15,7 @@ from gradflow.cli.options import (
     Out,
     Quiet,
     Seed,
+    Switch,
     Text,
     TextList,
     one_of,
@@ -94,6 +95,14 @@ def inspect(
         ),
     ] = None,
     steps: Annotated[Text, setting("Steps without data.", default="100", panel=_DATA)] = None,
+    depth: Annotated[
+        Switch,
+        typer.Option(
+            "--depth/--no-depth",
+            help="A heat map of the loss's gradient over layers and time.",
+            rich_help_panel=_DATA,
+        ),
+    ] = None,
     needs_lag: Annotated[
         Text,
         setting("How many steps back the gradient must reach.", default="none", panel=_JUDGED),

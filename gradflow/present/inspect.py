@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradflow.present import inspect_words as words
+from gradflow.present.inspect_depth_figure import depth_figure
 from gradflow.present.inspect_figure import gate_figure, gradient_figure, lag_figure
 from gradflow.present.inspect_formats import github_text, junit_text
 from gradflow.present.numbers import number_text
@@ -22,6 +23,9 @@ def inspect_outputs(result: InspectResult, *, style: str = "screen") -> Outputs:
         figures["gradient"] = gradient_figure(result, style=style)
     if any(gate.histogram for layer in result.layers for gate in layer.gates):
         figures["gates"] = gate_figure(result, style=style)
+    depth = depth_figure(result, style=style) if result.config.get("depth") else None
+    if depth is not None:
+        figures["depth"] = depth
     return Outputs(
         table=inspect_table(result),
         tables={
@@ -115,6 +119,8 @@ def _cells(layer: InspectedLayer) -> tuple[str, ...]:
 def _layer_notes(result: InspectResult) -> tuple[str, ...]:
     """Return each layer's notes once, and how windows were sampled where they were."""
     notes = list(dict.fromkeys(note for layer in result.layers for note in layer.notes))
+    if result.config.get("depth") and all(layer.log10_dL_dh is None for layer in result.layers):
+        notes.append("The heat map over layers and time (--depth) needs a loss.")
     sampled = [layer for layer in result.layers if layer.sampled]
     if sampled:
         notes.append(f"By lag: {sampled[0].sampling}.")

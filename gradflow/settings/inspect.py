@@ -26,6 +26,7 @@ class InspectSettings(Settings):
     layout: Literal["batch_first", "time_first"] | None = Field(
         None, description="which axis of the data comes first"
     )
+    depth: bool = Field(False, description="whether to draw layers against time")
     needs_lag: Count | None = Field(None, description="the number of steps to remember")
     steps: Count = Field(100, description="the number of steps without data")
     nonlinearity: Literal["tanh", "relu"] | None = Field(

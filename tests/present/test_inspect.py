@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from matplotlib.figure import Figure
 
@@ -79,6 +81,19 @@ def test_the_curve_by_lag_and_the_product_of_gates_are_drawn_as_measured():
     assert lines[0] == falling
     assert lines[1] == falling
     assert lines[-1] == [-3.0]
+
+
+def test_the_heat_map_has_a_row_per_layer_and_is_drawn_when_asked_for():
+    """The top layer above; an exact zero is no colour. Without a loss a note says what it needs."""
+    asked = replace(result_of(layer_of(0), layer_of(1)), config={"depth": True})
+    figure = inspect_outputs(asked).figures["depth"]
+    values = figure.axes[0].images[0].get_array()
+    assert values.shape == (2, 4)
+    assert values.mask[0].tolist() == [False, False, True, False]
+    assert texts_outside(figure) == []
+    silent = replace(result_of(layer_of(0, log10_dL_dh=None)), config={"depth": True})
+    assert "depth" not in inspect_outputs(silent).figures
+    assert "needs a loss" in inspect_table(silent).notes[-2]
 
 
 def test_a_result_without_gates_and_loss_has_one_figure():
