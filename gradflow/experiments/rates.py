@@ -16,7 +16,8 @@ def fit_rate(steps: IntArray, ln_norm: FloatArray) -> float | None:
     """Return the least-squares slope of ln ||.|| over t >= T/2, in nats per step.
 
     The first half is left out because a transient is no rate. Steps at which the norm is zero or
-    not a number carry no slope.
+    not a number carry no slope. Where only the last of several steps lies in the second half, as
+    when few are reported, the slope is that between the last two.
 
     Args:
         steps: ascending, from 1.
@@ -28,7 +29,10 @@ def fit_rate(steps: IntArray, ln_norm: FloatArray) -> float | None:
     >>> fit_rate(np.array([1, 2, 3, 4]), np.log(0.5) * np.array([1.0, 2.0, 3.0, 4.0]))
     -0.6931471805599453
     """
-    usable = np.isfinite(ln_norm) & (steps >= steps[-1] / 2)
+    late = steps >= steps[-1] / 2
+    if np.count_nonzero(late) == 1:
+        late[-2:] = True
+    usable = np.isfinite(ln_norm) & late
     if np.count_nonzero(usable) < 2:
         return None
     t = steps[usable].astype(np.float64)

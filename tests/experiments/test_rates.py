@@ -100,3 +100,13 @@ def test_more_points_than_steps_are_the_steps() -> None:
     """Asking for more than there is gives all there is."""
     assert report_points(7, 100) == [1, 2, 3, 4, 5, 6, 7]
     assert report_points(7, 1) == [7]
+
+
+def test_few_reported_steps_still_have_a_rate():
+    """Of seven log-spaced steps up to 20000 one lies in the second half: the last two tell."""
+    steps = np.array(report_points(20_000, 7))
+    assert np.count_nonzero(steps >= 10_000) == 1
+    assert fit_rate(steps, -0.5 * steps) == pytest.approx(-0.5, rel=1e-13)
+    ended = -0.5 * steps
+    ended[-1] = -math.inf
+    assert fit_rate(steps, ended) is None
