@@ -69,7 +69,7 @@ def decay_table(result: DecayResult) -> TextTable:
         title=f"How much of step 0 is still felt at step {at} ({words.conditions(result)})",
         columns=tuple(columns),
         sections=tuple(
-            tuple(_cells(curve, ranged=ranged) for curve in _by_gate(panel))
+            tuple((panel.name, *_cells(curve, ranged=ranged)) for curve in _by_gate(panel))
             for panel in words.panels_of(result)
         ),
         notes=tuple(dict.fromkeys(notes)),
@@ -131,7 +131,6 @@ def _realised(curve: DecayCurve) -> str:
 def _cells(curve: DecayCurve, *, ranged: bool) -> tuple[str, ...]:
     trend = curve.trend_log10
     return (
-        curve.cell,
         number_text(curve.candidate_gain),
         number_text(curve.gate_value),
         *([_realised(curve)] if ranged else []),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gradflow.present.cell_titles import CELL_TITLES, cell_title
+from gradflow.present.cell_titles import CELL_TITLES, cell_title, short_names
 from gradflow.present.numbers import number_text
 from gradflow.records import DecayCurve, DecayResult
 from gradflow.records.base import FloatArray
@@ -21,10 +21,12 @@ ON_TREND = 1e-3  # nats per step: the factor per step reads the same to three di
 class Panel:
     """The curves of one cell and candidate gain; `gain` is None where the cell has no keep gate.
 
-    `full` are the measured curves, `others` the other paths, such as the direct one.
+    `full` are the measured curves, `others` the other paths, such as the direct one; `name` is the
+    cell's in short.
     """
 
     cell: str
+    name: str
     gain: float | None
     full: tuple[DecayCurve, ...]
     others: tuple[DecayCurve, ...]
@@ -33,9 +35,9 @@ class Panel:
     def title(self) -> str:
         """The cell, and its candidate gain where there is one."""
         if self.gain is not None:
-            return f"{cell_title(self.cell)}, candidate gain {self.gain:g}"
+            return f"{cell_title(self.name)}, candidate gain {self.gain:g}"
         recurrent = any(curve.candidate_gain is not None for curve in self.full)
-        return cell_title(self.cell) + (", recurrent gain g" if recurrent else "")
+        return cell_title(self.name) + (", recurrent gain g" if recurrent else "")
 
     @property
     def quantity(self) -> str:
@@ -49,9 +51,11 @@ def panels_of(result: DecayResult) -> tuple[Panel, ...]:
     for curve in result.curves:
         gain = None if curve.gate_value is None else curve.candidate_gain
         groups.setdefault((curve.cell, gain), []).append(curve)
+    names = short_names({curve.cell: None for curve in result.curves})
     return tuple(
         Panel(
             cell=cell,
+            name=names[cell],
             gain=gain,
             full=tuple(curve for curve in curves if curve.path == "full"),
             others=tuple(curve for curve in curves if curve.path != "full"),
@@ -106,13 +110,17 @@ def plain_quantity(curve: DecayCurve) -> str:
 
 
 def conditions(result: DecayResult) -> str:
-    """Return the settings that the numbers depend on, as one line."""
+    """Return the settings that the numbers depend on, as one line.
+
+    A user's own cell may choose its width, and what declares no gates has none that are held.
+    """
     config = result.config
     cells = {curve.cell for curve in result.curves}
-    own = bool(cells - set(CELL_TITLES))
+    built_in = cells & set(CELL_TITLES)
+    own = {curve.cell for curve in result.curves if curve.gate_value is not None} - built_in
     names = ["input_gate", "output_gate"] if own or "lstm" in cells else []
     names += ["reset_gate"] if own or "gru" in cells else []
-    facts = [f"hidden {config['hidden']}"] if "hidden" in config else []
+    facts = [f"hidden {config['hidden']}"] if "hidden" in config and built_in else []
     facts += [f"{config['start']} start"] if "start" in config else []
     facts += [f"{name.replace('_', ' ')} {config[name]}" for name in names if name in config]
     facts += [str(config["dtype"])] if "dtype" in config else []

@@ -110,9 +110,14 @@ def percent(share: float) -> str:
 
 
 def conditions(result: SaturateResult) -> str:
-    """Return the settings that the trials share, as one line."""
+    """Return the settings that the trials share, as one line.
+
+    A user's own cell may choose its widths, so they are told where another cell was tried.
+    """
     config = result.config
     facts = {"steps": "steps", "hidden": "hidden units", "input_size": "inputs", "batch": "samples"}
+    if result.rows and all(row.implementation == "user" for row in result.rows):
+        facts = {"steps": "steps", "batch": "samples"}
     return ", ".join(f"{config[key]} {name}" for key, name in facts.items() if key in config)
 
 

@@ -140,3 +140,22 @@ def test_outputs_are_what_the_store_takes():
     assert files["decay.png"].startswith(b"\x89PNG")
     assert b"<svg" in files["decay.svg"]
     assert outputs.alts["decay"].startswith("Line chart of ||dc_T/dc_0||_2")
+
+
+def test_a_cell_of_ones_own_is_named_without_its_folders_unless_two_would_be_alike():
+    """A path would push the numbers beyond the terminal's edge."""
+    alone = decay_of(bare_curve("some/folder/unit.py:make"))
+    assert cells(alone)["cell"] == "unit.py:make"
+    alike = decay_of(bare_curve("a/unit.py:make"), bare_curve("b/unit.py:make"))
+    names = [section[0][0] for section in decay_table(alike).sections]
+    assert names == ["a/unit.py:make", "b/unit.py:make"]
+
+
+def test_the_heading_says_of_a_bare_cell_only_what_is_so():
+    """It chose its own width, and nothing of it was held."""
+    title = decay_table(decay_of(bare_curve("mine.py:make"))).title
+    assert title.endswith("(zero input, random start, float64)")
+    both = decay_table(decay_of(bare_curve("mine.py:make"), held_curve(0.5))).title
+    assert "hidden 64" in both
+    assert "input gate coupled" in both
+    assert "reset gate" not in both
