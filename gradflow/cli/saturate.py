@@ -44,7 +44,8 @@ def saturate(
     magnitude: Annotated[
         TextList,
         setting(
-            "Sizes of what is put in, with both signs; max is the dtype's largest number.",
+            "Sizes of what is put in, with both signs; max is the dtype's largest number (its "
+            "square root for input and state).",
             default="1e2,1e4,1e8,max",
             panel=_PANEL,
         ),

@@ -44,9 +44,12 @@ def saturate_table(result: SaturateResult) -> TextTable:
     sections = tuple(_section(result, cell, magnitudes) for cell in cells)
     shares = any(row.zero_slope_fraction is not None for row in result.rows)
     meaning = "Percentages are the share of gate derivatives that are exactly zero."
+    parts = "Fractions say in how many of the trials: 1/6 is one of six."
+    counted = any(row.verdict in ("fault", "overflow") for row in result.rows)
     notes = (
         words.summary(result),
         *((meaning,) if shares else ()),
+        *((parts,) if counted else ()),
         *_shown(words.findings(result)),
         *result.notes,
     )

@@ -140,11 +140,15 @@ def _legend(result: SaturateResult) -> list[tuple[Patch, str]]:
     share = "; %: gate derivatives exactly zero (saturated, not broken)" if shown else ""
     entries: tuple[tuple[str, dict[str, Any], str], ...] = (
         ("ok", {"facecolor": _shade(0.5), "edgecolor": FULL}, f"all finite{share}"),
-        ("fault", {"facecolor": FAULT}, "\N{MULTIPLICATION SIGN} fault: the true value fits"),
+        (
+            "fault",
+            {"facecolor": FAULT},
+            "\N{MULTIPLICATION SIGN} fault: the true value fits (1/6: in one of six trials)",
+        ),
         (
             "overflow",
             {"facecolor": OVERFLOW, "edgecolor": "#c98a1a", "hatch": "////"},
-            "\N{INFINITY} honest overflow: the true value does not fit",
+            "\N{INFINITY} honest overflow: the true value does not fit (1/6: in one of six trials)",
         ),
         (
             "not applicable",

@@ -9,6 +9,7 @@ import pytest
 
 from gradflow.config import SaturateSettings
 from gradflow.experiments.saturate import run_saturate
+from gradflow.present.saturate import saturate_table
 from gradflow.records import SaturateResult
 from tests.data import saturation_cells
 
@@ -127,3 +128,17 @@ def test_gates_that_are_not_seen_are_told():
     result = of_user("naive_sigmoid", dtype="float64", magnitude="1e2")
     assert {row.gates_in_range for row in result.rows} == {None}
     assert any("does not show its gates" in note for note in result.notes)
+
+
+def test_a_true_value_below_the_smallest_number_is_said_to_round_to_zero():
+    """10^-44.4 is no float16, but 0 is: the fault is the nan, and the words say what is meant."""
+    result = run(f"{NAIVE}:make_cell", dtype="float16,float32", magnitude="1e2", steps=5)
+    reasons = {row.dtype: row.reason or "" for row in result.rows if row.place == "as given"}
+    assert reasons["float16"].endswith("rounds to 0 in float16, a finite number")
+    assert reasons["float32"].endswith("fits float32")
+
+
+def test_the_heading_does_not_give_a_users_cell_widths_that_it_chose_itself():
+    """The field case is 3 wide whatever --hidden says."""
+    title = saturate_table(run(f"{NAIVE}:make_cell", dtype="float32", magnitude="1e2")).title
+    assert title.startswith("What stays finite when gates, inputs and states are huge (2 steps, 2 s")

@@ -12,9 +12,11 @@ their true result does not fit, all that follows is excused.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+import torch
 
 from gradflow.engine.finiteness.blame import (
     BackwardLog,
@@ -77,9 +79,19 @@ def find_fault(subject: Subject, feed: Feed) -> Finding | None:
     if judged.fits is None:
         return Finding("fault", first, f"{_sentence(cause)}; its true value is not known")
     size = "0" if judged.true_log10 is None else f"10^{judged.true_log10:.4g}"
-    fits = f"fits {dtype}" if judged.fits else f"does not fit {dtype} either"
-    reason = f"{_sentence(cause)}; its true value, {size}, {fits}"
+    reason = f"{_sentence(cause)}; its true value, {size}, {_verdict(judged, subject.cell.dtype)}"
     return Finding("fault" if judged.fits else "overflow", first, reason)
+
+
+def _verdict(judged: FirstNonfinite, dtype: torch.dtype) -> str:
+    """Return what becomes of the true value in the dtype, in words."""
+    name = str(dtype).removeprefix("torch.")
+    if not judged.fits:
+        return f"does not fit {name} either"
+    size, limits = judged.true_log10, torch.finfo(dtype)
+    least = math.log10(limits.smallest_normal * limits.eps)  # the smallest subnormal number
+    rounds = size is not None and size < least - math.log10(2.0)
+    return f"rounds to 0 in {name}, a finite number" if rounds else f"fits {name}"
 
 
 def _watched(subject: Subject, feed: Feed) -> _Run:
