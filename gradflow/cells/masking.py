@@ -28,8 +28,9 @@ def require_lengths(lengths: Lengths, *, steps: int, batch: int) -> Tensor:
     Raises:
         ShapeError: not one whole number per sample, or one outside 1 to `steps`.
     """
-    given = torch.as_tensor(lengths)
-    if given.dtype.is_floating_point or given.dtype == torch.bool or given.shape != (batch,):
+    given = _read(lengths)
+    real = given.dtype.is_floating_point or given.dtype.is_complex
+    if real or given.dtype == torch.bool or given.shape != (batch,):
         raise ShapeError(
             f"lengths must be a whole number for each of the {batch} samples; got shape "
             f"{tuple(given.shape)} of {given.dtype}."
@@ -53,9 +54,22 @@ def length_mask(lengths: Lengths, steps: int) -> Tensor:
     >>> length_mask([3, 1], 3).int().tolist()
     [[1, 1], [1, 0], [1, 0]]
     """
-    counts = torch.as_tensor(lengths)
+    counts = _read(lengths)
     counts = require_lengths(counts, steps=steps, batch=counts.numel())
     return torch.arange(steps, device=counts.device).unsqueeze(1) < counts
+
+
+def _read(lengths: object) -> Tensor:
+    if isinstance(lengths, Tensor):
+        return lengths
+    try:
+        # on the CPU whatever torch's default device is: the numbers are read at once
+        return torch.as_tensor(lengths, device="cpu")
+    except (TypeError, ValueError, RuntimeError):
+        raise ShapeError(
+            "lengths must be a whole number for each sample, as a list or a tensor; "
+            f"got {str(lengths)[:60]} ({type(lengths).__name__})."
+        ) from None
 
 
 def without_padding(values: Tensor, mask: Tensor) -> Tensor:

@@ -14,11 +14,12 @@ from gradflow.cells.stack import DropoutMasks, Stack, StackRun
 from gradflow.engine.blocks import BlockName, BlockPlace, Norm, locate_block, require_norm
 from gradflow.engine.cell_steps import CellSpan, CellSteps, cell_steps, has_closed_form
 from gradflow.engine.denormals import flushed_denormals
+from gradflow.engine.depth_input import require_finite, require_own_run, require_stack
 from gradflow.engine.depth_pull import DepthPull, Ways, ones_of
 from gradflow.engine.depth_target import DepthTarget, Read, depth_target
 from gradflow.engine.points import measured_points
 from gradflow.engine.scaled import Scaled
-from gradflow.errors import DivergenceError, UnknownNameError, nearest_name
+from gradflow.errors import UnknownNameError, nearest_name
 
 DepthMethod = Literal["auto", "generic"]
 Progress = Callable[[int, int], None]
@@ -94,7 +95,8 @@ def depth_norms(
         The norms; see `DepthNorms`.
 
     Raises:
-        ShapeError, DtypeError: x or `at` do not fit.
+        CellLoadError: no `Stack`.
+        ShapeError, DtypeError: x or `at` do not fit, or the run is another stack's.
         UnknownNameError: no such block, norm or method, or nothing of this name to read.
         DivergenceError: a state that did not stay finite.
 
@@ -106,14 +108,16 @@ def depth_norms(
     >>> [round(value, 9) for value in norms.start_log_norm[:, 0, 0].div(math.log(10.0)).tolist()]
     [-inf, -400.0]
     """
+    require_stack(stack)
     require_norm(norm)
     if method not in get_args(DepthMethod):
         known = nearest_name(str(method), get_args(DepthMethod))
         raise UnknownNameError(f"there is no method {method!r}. {known}")
     target = depth_target(stack, read=read, block=block)
     with flushed_denormals(), torch.no_grad():
-        ran = _plain_run(stack, run) if isinstance(run, Tensor) else run
-        _require_finite(stack, ran)
+        ran = run if isinstance(run, StackRun) else _plain_run(stack, run)
+        require_own_run(stack, ran)
+        require_finite(stack, ran)
         steps, batch = ran.output.shape[:2]
         points = measured_points(at, steps)
         sheet = _Sheet(stack, ran, points, block=block, norm=norm)
@@ -133,7 +137,9 @@ def depth_norms(
         exact=exact[0],
         input_exact=exact[1],
         start_exact=exact[2],
-        lengths=torch.full((batch,), steps) if ran.lengths is None else ran.lengths.cpu(),
+        lengths=torch.full((batch,), steps, device="cpu")
+        if ran.lengths is None
+        else ran.lengths.cpu(),
         read=target.read,
         block=block,
         norm=norm,
@@ -144,19 +150,6 @@ def depth_norms(
 def _plain_run(stack: Stack, x: Tensor) -> StackRun:
     """Run from zero states with nothing dropped, whatever mode the stack is in."""
     return stack.run(x, masks=DropoutMasks.none(layers=stack.layers, cells=len(stack.cells)))
-
-
-def _require_finite(stack: Stack, run: StackRun) -> None:
-    for index, states in enumerate(run.states):
-        broken = torch.stack([~torch.isfinite(part).all(dim=2) for part in states]).any(dim=0)
-        if bool(broken.any()):
-            layer, direction = divmod(index, stack.directions)
-            step, row = (int(place) + 1 for place in broken.nonzero()[0])
-            way = " (reverse)" if direction else ""
-            raise DivergenceError(
-                f"the state of layer {layer + 1}{way} is no longer finite at position {step} of "
-                f"sample {row}, so its derivative is none. Use smaller weights or fewer steps."
-            )
 
 
 class _Sheet:

@@ -6,40 +6,17 @@ there would stay a nan, and so would its gradient.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from gradflow.cells.masking import Lengths, length_mask, require_lengths
-from gradflow.errors import ShapeError, UnknownNameError, nearest_name
+from gradflow.engine.step_losses import LOSSES, StepLoss
+from gradflow.errors import DtypeError, ShapeError, UnknownNameError, nearest_name
 
 Average = Literal["step", "sample"]
-StepLoss = Callable[[Tensor, Tensor], Tensor]
-
-
-def _squared_error(predictions: Tensor, targets: Tensor) -> Tensor:
-    return (predictions - targets) ** 2
-
-
-def _cross_entropy(predictions: Tensor, targets: Tensor) -> Tensor:
-    return functional.cross_entropy(predictions, targets, reduction="none")
-
-
-def _binary_cross_entropy(predictions: Tensor, targets: Tensor) -> Tensor:
-    wanted = targets.to(predictions)
-    return functional.binary_cross_entropy_with_logits(predictions, wanted, reduction="none")
-
-
-LOSSES: dict[str, StepLoss] = {
-    "cross_entropy": _cross_entropy,
-    "binary_cross_entropy": _binary_cross_entropy,
-    "squared_error": _squared_error,
-}
-"""Losses by name; each gives a number (or a row of them) per step."""
 
 
 def masked_loss(
@@ -63,23 +40,23 @@ def masked_loss(
 
     Raises:
         ShapeError: predictions, targets and lengths do not fit each other.
+        DtypeError: predictions that are no floating numbers.
         UnknownNameError: no such loss or average.
 
     >>> logits = torch.zeros(2, 2, 4)
     >>> round(masked_loss(logits, torch.zeros(2, 2, dtype=torch.int64), [2, 1]).item(), 6)
     1.386294
     """
-    if isinstance(loss, str) and loss not in LOSSES:
-        raise UnknownNameError(f"there is no loss {loss!r}. {nearest_name(loss, LOSSES)}")
-    function = LOSSES[loss] if isinstance(loss, str) else loss
+    function = LOSSES.get(loss) if isinstance(loss, str) else loss
+    if not callable(function):
+        known = nearest_name(str(loss), LOSSES)
+        raise UnknownNameError(f"there is no loss {loss!r}. {known} Or give a function.")
     _require_average(average)
     mask = _own_steps(predictions, targets, lengths)
+    if not predictions.dtype.is_floating_point:
+        raise DtypeError(f"a loss needs floating predictions; got {predictions.dtype}.")
     losses = function(predictions[mask], targets[mask])
-    if losses.dim() == 0:
-        raise ShapeError(
-            "a loss must give one number per step, because the mean is taken here; this one gave a "
-            "single number. Use reduction='none'."
-        )
+    _require_step_losses(losses, steps=int(mask.sum()))
     return _mean(losses.flatten(1).mean(dim=1) if losses.dim() > 1 else losses, mask, average)
 
 
@@ -91,8 +68,13 @@ def masked_accuracy(
     Args:
         predictions: logits (time, batch, classes), of which the largest counts; or of two classes
             (time, batch), of which the sign counts.
-        targets: class numbers (time, batch).
+        targets: class numbers (time, batch); or 0 and 1 in the predictions' shape, of which each
+            counts.
         lengths, average: see `masked_loss`.
+
+    Raises:
+        ShapeError: predictions, targets and lengths do not fit each other.
+        UnknownNameError: no such average.
 
     >>> logits = torch.tensor([[1.0, -1.0], [1.0, 1.0]])
     >>> masked_accuracy(logits, torch.tensor([[1, 0], [0, 0]]), [2, 1]).item()
@@ -100,10 +82,18 @@ def masked_accuracy(
     """
     _require_average(average)
     mask = _own_steps(predictions, targets, lengths)
+    by_class = predictions.shape[:-1] == targets.shape and predictions.shape[-1] > 1
+    if not by_class and predictions.shape != targets.shape:
+        raise ShapeError(
+            "an accuracy takes class numbers (time, batch), and logits of them (time, batch, "
+            f"classes) or of two classes (time, batch); got {tuple(predictions.shape)} and targets "
+            f"{tuple(targets.shape)}. Squeeze an axis of one."
+        )
     own = predictions[mask]
-    chosen = own.argmax(dim=-1) if own.dim() > targets.dim() - 1 else (own > 0)
+    chosen = own.argmax(dim=-1) if by_class else own > 0
     dtype = predictions.dtype if predictions.dtype.is_floating_point else torch.float32
-    return _mean((chosen.to(targets.dtype) == targets[mask]).to(dtype), mask, average)
+    right = (chosen == targets[mask]).to(dtype)
+    return _mean(right.flatten(1).mean(dim=1) if right.dim() > 1 else right, mask, average)
 
 
 @dataclass(frozen=True)
@@ -129,12 +119,15 @@ def align_by_lag(values: Tensor, lengths: Lengths) -> ByLag:
     another, and with the padding of a third; at a lag it does not.
 
     Raises:
-        ShapeError: the lengths do not fit.
+        ShapeError: values that are no such tensor, or lengths that do not fit.
 
     >>> aligned = align_by_lag(torch.tensor([[1.0, 4.0], [2.0, 0.0], [3.0, 0.0]]), [3, 1])
     >>> aligned.mean().tolist(), aligned.count.tolist()
     ([3.5, 2.0, 1.0], [2, 1, 1])
     """
+    if not isinstance(values, Tensor) or values.dim() < 2:
+        raise ShapeError(f"values must be a tensor (..., time, batch); got {_shown(values)}.")
+    values = values if values.dtype.is_floating_point else values.to(torch.float64)
     steps, batch = values.shape[-2:]
     numbers = require_lengths(lengths, steps=steps, batch=batch).to(values.device)
     places = numbers - 1 - torch.arange(steps, device=values.device).unsqueeze(1)
@@ -152,36 +145,61 @@ def padding_share(gradient: Tensor, lengths: Lengths) -> Tensor:
         lengths: how many steps are each sample's own.
 
     Returns:
-        Sum of the norms at padded steps over the sum of all; 0 where there is no gradient at all.
-        Packed runs and masked ones have exactly 0; a short sample whose padding is read has
-        nearly 1.
+        Sum of the norms at padded steps over the sum of all; 0 where there is no gradient at all,
+        nan where it is not finite. Packed runs and masked ones have exactly 0; a short sample
+        whose padding is read has nearly 1.
+
+    Raises:
+        ShapeError: a gradient that is no such tensor, or lengths that do not fit.
 
     >>> padding_share(torch.tensor([[1.0, 1.0], [1.0, 3.0]]), [2, 1]).tolist()
     [0.0, 0.75]
     """
-    wide = gradient.detach().to(torch.float64)
-    norms = wide.abs() if wide.dim() == 2 else torch.linalg.vector_norm(wide.flatten(2), dim=2)
-    padded = ~length_mask(lengths, norms.shape[0]).to(norms.device)
-    total = norms.sum(dim=0)
+    if not isinstance(gradient, Tensor) or gradient.dim() < 2:
+        raise ShapeError(f"a gradient is a tensor (time, batch, ...); got {_shown(gradient)}.")
+    wide = gradient.detach().to(torch.float64).abs()
+    rows = wide.unsqueeze(2) if wide.dim() == 2 else wide.flatten(2)
+    steps, batch = rows.shape[:2]
+    numbers = require_lengths(lengths, steps=steps, batch=batch)
+    padded = ~length_mask(numbers, steps).to(rows.device)
+    largest = rows.amax(dim=(0, 2))
+    nothing = largest == 0
+    norms = torch.linalg.vector_norm(rows / largest.masked_fill(nothing, 1.0)[:, None], dim=2)
     carried = torch.where(padded, norms, 0.0).sum(dim=0)
-    return torch.where(total > 0, carried / total.where(total > 0, torch.ones_like(total)), 0.0)
+    share: Tensor = carried / norms.sum(dim=0)
+    return share.masked_fill(nothing, 0.0)
 
 
 def _own_steps(predictions: Tensor, targets: Tensor, lengths: Lengths) -> Tensor:
     """Return which steps are own, (time, batch), after checking that all fit."""
-    if predictions.dim() < 2 or predictions.shape[:2] != targets.shape[:2]:
+    tensors = isinstance(predictions, Tensor) and isinstance(targets, Tensor)
+    if not tensors or predictions.dim() < 2 or predictions.shape[:2] != targets.shape[:2]:
         raise ShapeError(
-            "predictions and targets must both begin with (time, batch); got shapes "
-            f"{tuple(predictions.shape)} and {tuple(targets.shape)}."
+            "predictions and targets must both be tensors that begin with (time, batch); got "
+            f"{_shown(predictions)} and {_shown(targets)}."
         )
     steps, batch = predictions.shape[:2]
     numbers = require_lengths(lengths, steps=steps, batch=batch)
     return length_mask(numbers, steps).to(predictions.device)
 
 
+def _shown(value: object) -> str:
+    return f"shape {tuple(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
+
+
+def _require_step_losses(losses: object, *, steps: int) -> None:
+    if not isinstance(losses, Tensor) or losses.dim() == 0 or len(losses) != steps:
+        single = isinstance(losses, Tensor) and losses.dim() == 0
+        got = "a single number" if single else _shown(losses)
+        raise ShapeError(
+            f"a loss must give one number per step, because the mean is taken here; of {steps} "
+            f"steps this one gave {got}. Use reduction='none'."
+        )
+
+
 def _require_average(name: str) -> None:
     if name not in get_args(Average):
-        known = nearest_name(name, get_args(Average))
+        known = nearest_name(str(name), get_args(Average))
         raise UnknownNameError(f"there is no average {name!r}. {known}")
 
 

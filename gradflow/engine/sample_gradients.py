@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gradflow.errors import DtypeError, ShapeError
+from gradflow.errors import DtypeError, SettingError, ShapeError
 
 Model = Callable[[Tensor], Any]
 
@@ -35,7 +35,7 @@ class SampleInfluence:
     @property
     def own(self) -> Tensor:
         """Return the norm of each output's gradient with respect to its own input, (outputs,)."""
-        return self.influence[torch.arange(len(self.outputs)), list(self.outputs)]
+        return self.influence[list(range(len(self.outputs))), list(self.outputs)]
 
     @property
     def largest_cross(self) -> float:
@@ -57,7 +57,7 @@ class SampleInfluence:
 
     def _cross(self) -> Tensor:
         crossed = self.influence.clone()
-        crossed[torch.arange(len(self.outputs)), list(self.outputs)] = 0.0
+        crossed[list(range(len(self.outputs))), list(self.outputs)] = 0.0
         return crossed
 
 
@@ -86,14 +86,19 @@ def sample_influence(
             all where None.
 
     Raises:
-        DtypeError: x holds no floating numbers, which alone have a gradient.
-        ShapeError: the output has not as many samples as x.
+        DtypeError: x or the output holds no floating numbers, which alone have a gradient; or the
+            output was cut off from every gradient, so that nothing is known of it.
+        ShapeError: the output has not as many samples as x, or x not these axes.
+        SettingError: fewer than one output.
 
     >>> def mean_of_all(x):
     ...     return x.sum(dim=1) + x.mean()
     >>> sample_influence(mean_of_all, torch.ones(2, 3)).largest_cross > 0
     True
     """
+    batch_axis, time_axis = _require_axes(x, batch_axis, time_axis)
+    if outputs is not None and (not isinstance(outputs, int) or outputs < 1):
+        raise SettingError(f"outputs= counts samples, at least 1; got {outputs}.")
     if not x.dtype.is_floating_point:
         raise DtypeError(
             f"only floating numbers have a gradient; x is {x.dtype}. Of token numbers, give what "
@@ -102,7 +107,9 @@ def sample_influence(
     with torch.enable_grad():
         leaf = x.detach().clone().requires_grad_()
         axis = batch_axis if output_batch_axis is None else output_batch_axis
-        output = _batch_first(model(leaf), axis, count=x.shape[batch_axis])
+        answer = model(leaf.clone())  # which a model may overwrite, as no leaf may be
+        output = _batch_first(answer, axis, count=x.shape[batch_axis])
+        _require_graph(output)
         chosen = range(len(output) if outputs is None else min(outputs, len(output)))
         gradients = [_gradient(output[row], leaf) for row in chosen]
     by_step = torch.stack([_step_norms(g, (batch_axis, time_axis)) for g in gradients])
@@ -131,6 +138,39 @@ def gradient_by_step(
     return _step_norms(_gradient_of_sum(target.sum(), x), (time_axis, batch_axis))
 
 
+def _require_axes(x: Tensor, batch_axis: int, time_axis: int) -> tuple[int, int]:
+    """Return the two axes counted from the front."""
+    if not isinstance(x, Tensor):
+        raise ShapeError(
+            f"x must be a tensor with a batch and a time axis; got {type(x).__name__}."
+        )
+    axes = {"batch_axis": batch_axis, "time_axis": time_axis}
+    for name, axis in axes.items():
+        if not isinstance(axis, int) or not -x.dim() <= axis < x.dim():
+            raise ShapeError(f"{name}={axis} is no axis of x, of shape {tuple(x.shape)}.")
+    batch, time = batch_axis % x.dim(), time_axis % x.dim()
+    if batch == time or x.shape[batch] == 0:
+        raise ShapeError(
+            "x needs a batch axis with a sample and another axis for time; got batch_axis="
+            f"{batch_axis} and time_axis={time_axis} of shape {tuple(x.shape)}."
+        )
+    return batch, time
+
+
+def _require_graph(output: Tensor) -> None:
+    """Raise where a gradient of 0 would say nothing: the output was cut off."""
+    if not output.dtype.is_floating_point:
+        raise DtypeError(
+            f"only floating numbers have a gradient; the output is {output.dtype}. Return what the "
+            "choice was made from."
+        )
+    if not output.requires_grad:
+        raise DtypeError(
+            "the output has no gradient at all, so nothing is known of who moves it. Take detach() "
+            "and no_grad() out of the model, or give one that depends on x."
+        )
+
+
 def _step_norms(gradient: Tensor, axes: tuple[int, int]) -> Tensor:
     """Return the 2-norms over all axes but two, which come first."""
     moved = gradient.movedim(axes, (0, 1))
@@ -138,7 +178,7 @@ def _step_norms(gradient: Tensor, axes: tuple[int, int]) -> Tensor:
 
 
 def _batch_first(answer: Any, axis: int, *, count: int) -> Tensor:
-    output = answer[0] if isinstance(answer, tuple | list) else answer
+    output = answer[0] if isinstance(answer, tuple | list) and answer else answer
     if not isinstance(output, Tensor):
         raise ShapeError(
             "a model must return a tensor, or a tuple that begins with one; "
@@ -154,10 +194,11 @@ def _batch_first(answer: Any, axis: int, *, count: int) -> Tensor:
 
 def _gradient(output: Tensor, leaf: Tensor) -> Tensor:
     """Return the gradient of one sample's output, or of a fixed combination of its numbers."""
-    generator = torch.Generator().manual_seed(0)
-    weights = torch.ones(output.numel(), dtype=torch.float64)
+    generator = torch.Generator("cpu").manual_seed(0)
+    weights = torch.ones(output.numel(), dtype=torch.float64, device="cpu")
     if output.numel() > 1:
-        weights = torch.randn(output.numel(), generator=generator, dtype=torch.float64)
+        size = (output.numel(),)
+        weights = torch.randn(size, generator=generator, dtype=torch.float64, device="cpu")
     return _gradient_of_sum((output.flatten() * weights.to(output)).sum(), leaf)
 
 

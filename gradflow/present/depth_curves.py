@@ -94,6 +94,7 @@ def _draw_row(ax: Axes, found: DepthMap, row: DepthRow, *, theme: Theme) -> None
         low = np.where(np.isfinite(row.lowest), row.lowest, np.nan)
         high = np.where(np.isfinite(row.highest), row.highest, np.nan)
         ax.fill_between(found.lags, low, high, color=color, alpha=0.13, linewidth=0)
+    alone = int(np.isfinite(values).sum()) == 1
     points = np.linspace(0, len(values) - 1, min(6, len(values))).round().astype(int)
     ax.plot(
         found.lags,
@@ -101,10 +102,11 @@ def _draw_row(ax: Axes, found: DepthMap, row: DepthRow, *, theme: Theme) -> None
         color=color,
         linestyle=_DASHES[row.direction],
         linewidth=theme.line * (0.6 if row.layer == 0 else 0.8),
-        marker="" if row.layer == 0 else _marker(row.layer),
+        # a line of one point is none: even the input's needs a mark then
+        marker="_" if alone and row.layer == 0 else "" if row.layer == 0 else _marker(row.layer),
         markersize=theme.marker * 0.8,
-        markeredgecolor=INK,
-        markeredgewidth=0.4,
+        markeredgecolor=color if row.layer == 0 else INK,
+        markeredgewidth=1.2 if row.layer == 0 else 0.4,
         markevery=sorted(set(points.tolist())),
         clip_on=False,
         label=words.row_title(row, found.directions),

@@ -176,7 +176,7 @@ def _legend(result: DepthResult, scale: Normalize) -> list[tuple[Patch, str]]:
     entries = [
         (
             Patch(color=to_hex(colors(float(scale(tick))))),
-            "1" if tick == 0 else f"$10^{{{tick:.0f}}}$",
+            "1" if abs(tick) < 1e-9 else f"$10^{{{tick:.4g}}}$",  # a narrow scale has fractions
         )
         for tick in sorted(inside, reverse=True)
     ]

@@ -140,9 +140,11 @@ def _mask_words(pair: tuple[DepthMap, DepthMap]) -> str:
 
 def _gain(one: DepthMap, other: DepthMap, layer: int, lag: int) -> str | None:
     """Return by which factor a norm of the other map is larger, None where one is zero."""
-    difference = float(other.row(layer).log10_norm[lag] - one.row(layer).log10_norm[lag])
-    if not math.isfinite(difference):
+    norms = (float(found.row(layer).log10_norm[lag]) for found in (one, other))
+    before, after = norms
+    if not (math.isfinite(before) and math.isfinite(after)):
         return None
+    difference = after - before
     if abs(difference) < 0.02:
         return "as much"
     if abs(difference) > 300:

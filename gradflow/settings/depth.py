@@ -69,6 +69,11 @@ class DepthSettings(Settings):
     @classmethod
     def _require_shorter(cls, value: int | None, info: ValidationInfo) -> int | None:
         steps = info.data.get("steps")
+        if value is not None and info.data.get("batch") == 1 and value != steps:
+            raise ValueError(
+                f"needs a second sample, because the longest always has --steps; got {value} with "
+                "a --batch of 1. Use --steps alone, or a larger --batch."
+            )
         if value is not None and steps is not None and value > steps:
             raise ValueError(
                 f"must be at most --steps, which is {steps}, because no sample is longer than the "

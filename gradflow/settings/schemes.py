@@ -77,4 +77,4 @@ def _read_part(part: str, text: str) -> Part:
 def _part_name(name: str, number: float | None) -> str:
     if number is None or (number == SCHEMES[name] and name not in ALWAYS_WRITTEN):
         return name
-    return f"{name}:{number:.12g}"
+    return f"{name}:{number:.12g}".replace("e+", "e")  # a plus joins two schemes

@@ -31,9 +31,25 @@ def test_the_last_own_step_is_each_samples_own() -> None:
     assert last_own_step(values, [3, 1]).tolist() == [[4.0], [1.0]]
 
 
+def test_a_list_is_read_whatever_the_default_device_is() -> None:
+    """The meta device holds no numbers: a length on it could not be read."""
+    with torch.device("meta"):
+        assert length_mask([2, 1], 2).int().tolist() == [[1, 1], [1, 0]]
+
+
 @pytest.mark.parametrize(
-    ("lengths", "words"), [([4], "got 4"), (torch.tensor([[1]]), r"shape \(1, 1\)")]
+    ("lengths", "words"),
+    [
+        ([4], "got 4"),
+        (torch.tensor([[1]]), r"shape \(1, 1\)"),
+        (None, r"got None \(NoneType\)"),
+        ("3", r"got 3 \(str\)"),
+        ([None], "for each sample, as a list or a tensor"),
+        ([2**70], "for each sample"),
+        (torch.tensor([1j]), "complex64"),
+    ],
 )
+@pytest.mark.usefixtures("unchecked_annotations")
 def test_lengths_that_do_not_fit_are_refused(lengths: object, words: str) -> None:
     """The rule and what came."""
     with pytest.raises(ShapeError, match=words):

@@ -7,7 +7,14 @@ import torch
 from torch import nn
 
 from gradflow.cells import GRU, LSTM, Stack
-from gradflow.errors import CellLoadError, DtypeError, ShapeError
+from gradflow.cells.stack import Dropout
+from gradflow.errors import (
+    CellLoadError,
+    DtypeError,
+    SettingError,
+    ShapeError,
+    UnknownNameError,
+)
 
 pytestmark = pytest.mark.usefixtures("unchecked_annotations")
 
@@ -78,3 +85,79 @@ def test_run_takes_a_state_for_each_cell() -> None:
         stack.run(torch.zeros(2, 1, 3), [(torch.zeros(1, 4),) * 2])
     with pytest.raises(ShapeError, match="the state of a lstm"):
         stack.run(torch.zeros(2, 1, 3), [(torch.zeros(1, 4),), (torch.zeros(1, 2),)])
+
+
+@pytest.mark.parametrize("layers", [0, -3, 2.5, True, None])
+def test_layers_are_counted_from_one(layers: object) -> None:
+    """[...] * -1 is an empty list: no layers at all would have been one."""
+    with pytest.raises(ShapeError, match="layers is a whole number and at least 1"):
+        Stack.build("gru", 3, 4, layers=layers)
+
+
+def test_an_option_that_no_cell_has_is_not_left_out() -> None:
+    """torch's num_layers=3 would have been a stack of one layer."""
+    with pytest.raises(UnknownNameError, match=r"no option 'num_layers'\. Use layers="):
+        Stack.build("gru", 3, 4, num_layers=3)
+    with pytest.raises(UnknownNameError, match="Did you mean 'bias'"):
+        Stack.build("gru", 3, 4, biass=False)
+    assert len(Stack.build("lstm", 3, 4, reset="before").cells) == 1  # a GRU's: left out
+
+
+def test_a_new_stack_may_be_batch_first() -> None:
+    """As torch's layers may."""
+    output, h = Stack.build("gru", 3, 4, batch_first=True)(torch.zeros(2, 5, 3))
+    assert (output.shape, h.shape) == ((2, 5, 4), (1, 2, 4))
+
+
+@pytest.mark.parametrize("given", [nn.Linear(3, 4), nn.LSTMCell(3, 4), None])
+def test_what_is_no_layer_of_torchs_is_refused(given: object) -> None:
+    """With what to do of a single cell."""
+    with pytest.raises(CellLoadError, match=r"only nn\.LSTM, nn\.GRU and nn\.RNN"):
+        Stack.from_torch(given)
+
+
+@pytest.mark.parametrize("given", [None, GRU(3, 4), [nn.GRUCell(3, 4)]])
+def test_what_is_no_list_of_cells_is_refused(given: object) -> None:
+    """A cell alone, or torch's own cell, which says nothing of its parts."""
+    with pytest.raises(CellLoadError, match="got a"):
+        Stack(given)
+
+
+def test_cells_of_two_dtypes_are_refused() -> None:
+    """At once, and not in the middle of a run."""
+    with pytest.raises(DtypeError, match=r"got torch\.float32 and torch\.float64"):
+        Stack([GRU(3, 4), GRU(4, 4, dtype=torch.float64)])
+
+
+def test_a_state_that_is_none_is_told() -> None:
+    """Of stacks of like cells and of unlike ones."""
+    for stack in (Stack.build("gru", 3, 4), Stack([LSTM(3, 4), GRU(4, 2)])):
+        with pytest.raises(ShapeError, match="got a int"):
+            stack(torch.zeros(2, 1, 3), 5)
+
+
+@pytest.mark.parametrize(("steps", "batch"), [(6, 2), (6, 1), (5, 3), (7, 3)])
+def test_masks_of_another_input_are_refused(steps: int, batch: int) -> None:
+    """Masks of three samples would make three samples of one; of one, drop alike in all."""
+    stack = Stack.build("gru", 3, 4, layers=2)
+    masks = stack.draw_masks(steps, batch, dropout=Dropout(0.1, 0.2))
+    with pytest.raises(ShapeError, match=r"stack\.draw_masks\(6, 3\)"):
+        stack(torch.zeros(6, 3, 3), masks=masks)
+
+
+def test_masks_of_another_stack_are_refused() -> None:
+    """And what is no mask at all, or drawn for no step."""
+    masks = Stack.build("gru", 3, 4).draw_masks(6, 3, dropout=0.5)
+    with pytest.raises(ShapeError, match="of a stack of 1 layers; this one has 2"):
+        Stack.build("gru", 3, 4, layers=2)(torch.zeros(6, 3, 3), masks=masks)
+    with pytest.raises(ShapeError, match="got a str"):
+        Stack.build("gru", 3, 4)(torch.zeros(6, 3, 3), masks="fresh")
+    with pytest.raises(ShapeError, match="steps is a whole number"):
+        Stack.build("gru", 3, 4).draw_masks(0, 3)
+
+
+@pytest.mark.parametrize("rate", ["0.3", None, 1.0, float("nan"), True])
+def test_a_rate_that_is_none_is_refused(rate: object) -> None:
+    """Text is no number, though it reads like one; torch alone drops everything at 1."""
+    with pytest.raises(SettingError, match="from 0 to below 1"):
+        Stack.build("gru", 3, 4, dropout=rate)

@@ -6,10 +6,11 @@ import math
 
 import pytest
 import torch
+from torch import nn
 
-from gradflow.cells import Dropout, DropoutMasks, Stack, hold_
+from gradflow.cells import GRU, Dropout, DropoutMasks, Stack, hold_
 from gradflow.engine.depth import depth_norms
-from gradflow.errors import DivergenceError, ShapeError, UnknownNameError
+from gradflow.errors import CellLoadError, DivergenceError, ShapeError, UnknownNameError
 from tests.cases import assert_same_log_norm
 from tests.cells.layers import inputs, torch_layer
 
@@ -71,7 +72,7 @@ def test_a_residual_link_lets_a_path_leave_layers_out() -> None:
 
 
 def test_nothing_under_or_overflows() -> None:
-    """0.1^999 and 3^999 are beyond any float; their logarithms are exact to 12 digits."""
+    """0.1^699 and 3^699 are beyond any float; their logarithms are exact to 12 digits."""
     for keep in (0.1, 3.0):
         stack = Stack.build("rnn", 2, 2, layers=2, dtype=torch.float64)
         for cell in stack.cells:  # a state of 0 stays 0, where the slope of tanh is 1
@@ -79,11 +80,11 @@ def test_nothing_under_or_overflows() -> None:
                 factor = {"weight_hh": keep, "weight_ih": 1e-3}.get(name, 0.0)
                 with torch.no_grad():
                     parameter.copy_(factor * torch.eye(2).double() if factor else torch.zeros(2))
-        norms = depth_norms(stack, torch.zeros(1000, 1, 2).double(), at=[1, 1000])
-        line = 999 * math.log(keep)
-        expected = [[line + math.log(1e-3) + math.log(1000.0), math.log(1e-3)], [line, 0.0]]
+        norms = depth_norms(stack, torch.zeros(700, 1, 2).double(), at=[1, 700])
+        line = 699 * math.log(keep)
+        expected = [[line + math.log(1e-3) + math.log(700.0), math.log(1e-3)], [line, 0.0]]
         assert_same_log_norm(norms.log_norm[:, 0, :, 0], expected)
-        assert norms.positions.tolist() == [1, 1000]
+        assert norms.positions.tolist() == [1, 700]
 
 
 def test_float32_keeps_the_scale_too() -> None:
@@ -176,12 +177,12 @@ def test_the_mode_of_the_stack_does_not_matter_to_an_input_alone() -> None:
 
 
 def test_chunks_of_time_do_not_show() -> None:
-    """150 steps are pulled in three chunks; each position is what a shorter run would give."""
+    """130 steps are pulled in three chunks; each position is what a shorter run would give."""
     stack = Stack.from_torch(torch_layer("lstm", layers=2))
-    x = inputs(steps=150, batch=2).detach()
+    x = inputs(steps=130, batch=1).detach()
     seen: list[tuple[int, int]] = []
     norms = depth_norms(stack, x, progress=lambda done, total: seen.append((done, total)))
-    assert seen[-1] == (300, 300)
+    assert seen[-1] == (260, 260)
     later = stack.run(x[:40])
     rest = depth_norms(stack, stack.run(x[40:], later.final))
     assert_same_log_norm(norms.log_norm[:, :, 40:], rest.log_norm)
@@ -213,3 +214,23 @@ def test_what_does_not_exist_is_told(changes: dict, error: type[Exception], word
     stack = Stack.build("gru", 3, 4, layers=2, dtype=torch.float64)
     with pytest.raises(error, match=words):
         depth_norms(stack, torch.zeros(2, 1, 3).double(), **changes)
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize("given", [nn.GRU(3, 4), GRU(3, 4), None])
+def test_what_is_no_stack_is_told(given: object) -> None:
+    """And how to make one of a layer or a cell."""
+    with pytest.raises(CellLoadError, match=r"Stack\.from_torch\(layer\)"):
+        depth_norms(given, torch.zeros(2, 1, 3))
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_a_run_must_be_the_stacks_own() -> None:
+    """Of as many layers and as wide; a packed sequence is no run."""
+    stack = Stack.build("gru", 3, 4, layers=2)
+    for other in (Stack.build("gru", 3, 4), Stack.build("lstm", 3, 4, layers=2)):
+        with pytest.raises(ShapeError, match=r"this stack's own, stack\.run\(x\)"):
+            depth_norms(stack, other.run(torch.zeros(2, 1, 3)))
+    packed = nn.utils.rnn.pack_sequence([torch.zeros(2, 3)])
+    with pytest.raises(ShapeError, match="give pad_packed_sequence"):
+        depth_norms(stack, packed)

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from gradflow.engine.masks import align_by_lag, masked_accuracy, masked_loss, padding_share
-from gradflow.errors import ShapeError, UnknownNameError
+from gradflow.errors import DtypeError, ShapeError, UnknownNameError
 
 LENGTHS = [4, 1, 3]
 
@@ -121,12 +121,64 @@ def test_a_share_of_a_gradient_that_is_nowhere_is_0() -> None:
         (lambda x: masked_loss(x, x, [3, 1], "squared_error"), ShapeError, "got 3"),
         (lambda x: masked_accuracy(x, x, [1]), ShapeError, "each of the 2 samples"),
         (lambda x: align_by_lag(x, [0, 1]), ShapeError, "got 0"),
+        (lambda x: align_by_lag(x[0], [1, 1]), ShapeError, r"\(\.\.\., time, batch\)"),
+        (lambda x: padding_share(x[0], [1, 1]), ShapeError, r"\(time, batch, \.\.\.\)"),
+        (lambda x: padding_share(x, [1]), ShapeError, "each of the 2 samples"),
+        (lambda x: masked_loss(x, x[..., None], [1, 1], "squared_error"), ShapeError, "Squeeze"),
+        (lambda x: masked_loss(x, x[..., None], [1, 1], "binary_cross_entropy"), ShapeError, "Squ"),
+        (lambda x: masked_loss(x, x, [1, 1]), ShapeError, "takes logits"),
+        (lambda x: masked_loss(x.long(), x, [1, 1], "squared_error"), DtypeError, "floating"),
+        (lambda x: masked_loss(x, x, [1, 2], lambda p, _: p.sum(0, True)), ShapeError, "of 3 step"),
+        (lambda x: masked_loss(x, x, [1, 1], lambda _, __: 1.0), ShapeError, "gave float"),
+        (lambda x: masked_accuracy(x[..., None], x, [1, 1]), ShapeError, "Squeeze an axis of one"),
+        (lambda x: masked_accuracy(x, x[..., None], [1, 1]), ShapeError, "Squeeze an axis of one"),
+        (lambda x: masked_loss(x.expand(3, 2, 2), x, [1, 1]), ShapeError, "begin with"),
     ],
 )
 def test_what_does_not_fit_is_told(call, error: type[Exception], words: str) -> None:
     """The rule, what came, and the way out."""
     with pytest.raises(error, match=words):
         call(torch.zeros(2, 2))
+
+
+@pytest.mark.parametrize("number", [3, -1, -100])
+def test_a_class_that_does_not_exist_is_no_loss_of_zero(number: int) -> None:
+    """torch leaves -100 out of its own mean; in a mean over own steps it would count as 0."""
+    with pytest.raises(ShapeError, match=f"from 0 to 2, as there are 3 logits.*has {number}"):
+        masked_loss(draws(2, 1, 3), torch.full((2, 1), number), [2])
+
+
+def test_class_numbers_of_any_whole_type_are_classes() -> None:
+    """Short whole numbers do not wrap around, and a truth is no class but 1."""
+    logits, wanted = draws(4, 2, 3), classes(4, 2, count=3)
+    expected = masked_loss(logits, wanted, [4, 1])
+    assert masked_loss(logits, wanted.int(), [4, 1]) == expected
+    far = nn.functional.one_hot(torch.full((1, 1), 256), 257).double()
+    assert masked_accuracy(far, torch.zeros(1, 1, dtype=torch.uint8), [1]) == 0.0
+    assert masked_accuracy(far, torch.ones(1, 1, dtype=torch.bool), [1]) == 0.0
+
+
+def test_of_several_labels_a_step_each_counts() -> None:
+    """One sample with 2 of 2 right, one with 1 of 2: 0.75 by step and by sample."""
+    logits = torch.tensor([[[1.0, -1.0], [1.0, 1.0]]])
+    targets = torch.tensor([[[1, 0], [1, 0]]])
+    assert masked_accuracy(logits, targets, [1, 1]) == 0.75
+    assert masked_accuracy(logits, targets, [1, 1], average="sample") == 0.75
+
+
+def test_a_share_of_a_huge_or_broken_gradient_is_no_zero() -> None:
+    """Sums of norms beyond float64 are still a share; of nan or infinity nothing is known."""
+    ones = torch.ones(2, 2, 3, dtype=torch.float64)
+    assert padding_share(ones * 1e308, [1, 2]).tolist() == [0.5, 0.0]
+    assert padding_share(ones * 1e-320, [1, 2]).tolist() == [0.5, 0.0]
+    for value in (torch.nan, torch.inf):
+        assert padding_share(ones * value, [1, 2]).isnan().tolist() == [True, True]
+
+
+def test_whole_numbers_align_by_lag_too() -> None:
+    """What a sample has not is nan, which no whole number is."""
+    found = align_by_lag(torch.tensor([[1, 2], [3, 4]]), [2, 1])
+    assert found.mean().tolist() == [2.5, 1.0]
 
 
 def test_an_average_that_does_not_exist_is_told() -> None:

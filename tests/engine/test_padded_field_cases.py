@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -12,7 +14,7 @@ from gradflow.engine.depth import depth_norms
 from gradflow.engine.last_output import last_output
 from gradflow.engine.masks import align_by_lag, padding_share
 from gradflow.engine.sample_gradients import gradient_by_step, sample_influence
-from gradflow.errors import DtypeError, ShapeError
+from gradflow.errors import DtypeError, SettingError, ShapeError
 from tests.field_cases import FieldCase, field_case
 
 LAST, MIXED, PADDED = map(
@@ -144,12 +146,43 @@ def test_axes_and_outputs_of_other_forms_are_read() -> None:
         (lambda x: x.sum(), torch.zeros(2, 3), ShapeError, r"each of the 2 samples, on axis 0"),
         (lambda x: x.sum(0), torch.zeros(2, 3), ShapeError, "Say where the batch is"),
         (lambda x: "no", torch.zeros(2, 3), ShapeError, "got a str"),
+        (lambda x: (), torch.zeros(2, 3), ShapeError, "got a tuple"),
+        # zeros between samples would call such a model right
+        (lambda x: x.detach(), torch.zeros(2, 3), DtypeError, "no gradient at all"),
+        (lambda x: x.argmax(1), torch.zeros(2, 3), DtypeError, "the choice was made from"),
+        (nn.Identity(), torch.zeros(3), ShapeError, "time_axis=1 is no axis of x"),
+        (nn.Identity(), torch.zeros(0, 3), ShapeError, "a batch axis with a sample"),
     ],
 )
 def test_a_model_that_cannot_be_asked_is_told_why(model, x, error, words: str) -> None:
     """The rule, what came, the way out."""
     with pytest.raises(error, match=words):
         sample_influence(model, x)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"outputs": 0}, SettingError, "at least 1; got 0"),
+        ({"batch_axis": 5}, ShapeError, "batch_axis=5 is no axis"),
+        ({"batch_axis": 1}, ShapeError, "another axis for time"),
+        ({"batch_axis": -1, "time_axis": 1}, ShapeError, "another axis for time"),
+    ],
+)
+def test_axes_that_are_none_are_told(options: dict, error: type[Exception], words: str) -> None:
+    """Which, and of what shape."""
+    with pytest.raises(error, match=words):
+        sample_influence(nn.Identity(), torch.zeros(2, 3), **options)
+
+
+def test_axes_count_from_the_end_too() -> None:
+    """As everywhere in torch."""
+    layer, x = nn.GRU(2, 3), torch.ones(4, 2, 2)
+    front = sample_influence(lambda x: layer(x)[0][-1], x, batch_axis=1, time_axis=0,
+                             output_batch_axis=0)  # fmt: skip
+    back = sample_influence(lambda x: layer(x)[0][-1], x, batch_axis=-2, time_axis=-3,
+                            output_batch_axis=-2)  # fmt: skip
+    assert torch.equal(front.influence, back.influence)
 
 
 def test_a_layer_that_reads_one_way_has_no_reversed_half() -> None:
@@ -159,10 +192,15 @@ def test_a_layer_that_reads_one_way_has_no_reversed_half() -> None:
 
 
 def test_what_does_not_depend_on_the_input_has_no_gradient() -> None:
-    """Zeros, and no error: a constant output, a detached one."""
+    """Zeros, and no error: what was varied does not reach it."""
     x = torch.ones(3, 2, 4, requires_grad=True)
     assert not torch.any(gradient_by_step(torch.ones(2), x))
-    assert sample_influence(lambda x: x.detach(), torch.ones(2, 3)).own.tolist() == [0.0, 0.0]
+
+
+def test_a_model_may_overwrite_what_it_reads() -> None:
+    """As `x.mul_(2)` does, and no leaf of a graph allows."""
+    found = sample_influence(lambda x: x.mul_(2.0).sum(1), torch.ones(2, 3))
+    assert found.influence.tolist() == pytest.approx(np.eye(2) * math.sqrt(12.0))
 
 
 def padded_lstm() -> nn.LSTM:

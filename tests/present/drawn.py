@@ -17,7 +17,7 @@ SLACK = 1.0  # pixels: boxes that touch do not overlap
 def text_boxes(figure: Figure) -> list[tuple[str, Bbox]]:
     """Return every text that is drawn, with its box in pixels (without a label's leader line)."""
     canvas = FigureCanvasAgg(figure)
-    canvas.draw()
+    figure.draw_without_rendering()  # places everything and paints no pixel
     renderer = canvas.get_renderer()
     texts = [text for text in figure.findobj(Text) if isinstance(text, Text)]
     unseen = _labels_beyond_the_axis(figure)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -31,6 +32,7 @@ from tests.present.depths import (
     MASKS,
     depth_map,
     depth_result,
+    row,
 )
 from tests.present.drawn import texts_on_texts, texts_outside, words
 
@@ -261,3 +263,31 @@ def test_a_result_shows_itself_in_a_notebook() -> None:
     page = LINKS._repr_html_()
     assert page.count("<img") == 2
     assert "<table" in page
+
+
+def test_a_narrow_scale_has_fractions_of_decades() -> None:
+    """Between 1 and 10^-0.8 no two swatches are called alike, and none 10^-0."""
+    found = depth_map(layers=1, slope=0.0, lengths=(3,))
+    narrow = replace(found, rows=tuple(row(r.layer, end=(r.layer - 1) * 0.8, slope=0.0, lags=3)
+                                       for r in found.rows))  # fmt: skip
+    figure = depth_figure(depth_result(narrow, lengths=(3,)))
+    (legend,) = figure.legends
+    names = [text.get_text() for text in legend.get_texts()]
+    assert len(names) == len(set(names)) > 2
+    assert "$10^{-0}$" not in names
+
+
+def test_zeros_in_both_maps_have_no_factor() -> None:
+    """Nothing against nothing is neither more nor less."""
+    dead = [depth_map(residual=links, zero_from=0) for links in (False, True)]
+    assert findings(depth_result(*dead)) == []
+
+
+def test_one_step_is_drawn_for_the_input_too() -> None:
+    """A line of one point is none."""
+    one = depth_result(depth_map(layers=1, lengths=(1,)), lengths=(1,))
+    lines = {line.get_label(): line for line in depth_curves_figure(one).axes[0].lines}
+    assert lines["input"].get_marker() == "_"
+    assert {line.get_label(): line for line in depth_curves_figure(LINKS).axes[0].lines}[
+        "input"
+    ].get_marker() == ""

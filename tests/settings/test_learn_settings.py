@@ -75,6 +75,9 @@ def test_every_scheme_has_one_name(name: str):
 def test_schemes_that_come_twice_count_once():
     """chrono and chrono:100.0 are one."""
     assert InitsSettings(init="chrono,chrono:100.0,he").init == ("chrono:100", "he")
+    # Python writes 1e+20, and a plus joins two schemes: the name must read as itself again
+    (far,) = InitsSettings(init="chrono:1e20").init
+    assert InitsSettings(init=far).init == (far,)
 
 
 @pytest.mark.parametrize("threshold", ["0", "1", "-1", "nan", True])

@@ -40,10 +40,10 @@ class Dropout:
 
     def __post_init__(self) -> None:
         for name, rate in (("between", self.between), ("recurrent", self.recurrent)):
-            if not 0 <= rate < 1:
+            if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate < 1:
                 raise SettingError(
                     f"dropout {name} must lie from 0 to below 1, because what is left is scaled by "
-                    f"1 / (1 - rate); got {rate}."
+                    f"1 / (1 - rate); got {rate!r}."
                 )
         if self.masks not in get_args(MaskKind):
             known = nearest_name(str(self.masks), get_args(MaskKind))
@@ -110,7 +110,7 @@ class DropoutMasks:
             if rate == 0:
                 return None
             shape = (length, like.shape[0], width)
-            drawn = torch.rand(shape, dtype=torch.float64, generator=generator)
+            drawn = torch.rand(shape, dtype=torch.float64, generator=generator, device="cpu")
             return (drawn >= rate).to(like) / (1.0 - rate)
 
         between = [factors(rates.between, width) for width in read]

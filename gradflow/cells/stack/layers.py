@@ -12,7 +12,7 @@ from gradflow.cells.protocol import CellLike
 from gradflow.cells.shapes import State
 from gradflow.cells.stack.dropout import Dropout
 from gradflow.cells.stack.layer_run import output_part
-from gradflow.cells.stack.require_stack import require_layers, require_links
+from gradflow.cells.stack.require_stack import require_cells, require_layers, require_links
 
 States = tuple[State, ...]
 
@@ -36,6 +36,7 @@ class Layers(nn.Module):
         self.directions = 2 if bidirectional else 1
         self.dropout = dropout if isinstance(dropout, Dropout) else Dropout(between=dropout)
         self.residual, self.batch_first = residual, batch_first
+        require_cells(cells)
         require_layers(cells, directions=self.directions, dropout=self.dropout)
         self.cells = nn.ModuleList(cast(Sequence[nn.Module], cells))
         if residual:

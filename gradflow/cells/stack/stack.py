@@ -15,7 +15,14 @@ from gradflow.cells.shapes import State
 from gradflow.cells.stack.dropout import Dropout, DropoutMasks
 from gradflow.cells.stack.layer_run import output_part, run_cell
 from gradflow.cells.stack.layers import Layers, States
-from gradflow.cells.stack.require_stack import require_input, require_layers
+from gradflow.cells.stack.require_stack import (
+    require_count,
+    require_input,
+    require_layers,
+    require_masks,
+    require_options,
+    require_torch_layer,
+)
 from gradflow.cells.stack.stack_run import StackRun
 from gradflow.cells.stack.state_form import pack_states, unpack_states
 from gradflow.cells.torch_layers import cells_of_layer
@@ -61,9 +68,17 @@ class Stack(Layers):
         bidirectional: bool = False,
         residual: bool = False,
         dropout: float | Dropout = 0.0,
+        batch_first: bool = False,
         **options: Any,
     ) -> Stack:
-        """Return a stack of new cells of one kind by its name; `options` are for the cells."""
+        """Return a stack of new cells of one kind by its name; `options` are for the cells.
+
+        Raises:
+            ShapeError: less than one layer.
+            UnknownNameError: no such cell, or an option that it does not have.
+        """
+        require_count("layers", layers)
+        require_options(cell, options)
         directions = 2 if bidirectional else 1
         widths = [input_size, *[directions * hidden_size] * (layers - 1)]
         cells = [
@@ -71,14 +86,24 @@ class Stack(Layers):
             for width in widths
             for _ in range(directions)
         ]
-        return cls(cells, bidirectional=bidirectional, residual=residual, dropout=dropout)
+        return cls(
+            cells,
+            bidirectional=bidirectional,
+            residual=residual,
+            dropout=dropout,
+            batch_first=batch_first,
+        )
 
     @classmethod
     def from_torch(cls, layer: nn.RNNBase) -> Stack:
         """Return nn.LSTM, nn.GRU or nn.RNN as a stack: same numbers, weights copied.
 
         Its dropout rate, its mode (training or not) and `batch_first` come along.
+
+        Raises:
+            CellLoadError: no such layer.
         """
+        require_torch_layer(layer)
         stack = cls(
             cells_of_layer(layer),
             bidirectional=layer.bidirectional,
@@ -140,6 +165,8 @@ class Stack(Layers):
         valid = None if own is None or bool((own == steps).all()) else length_mask(own, steps)
         if masks is None and self.training and self.dropout.active:
             masks = self.draw_masks(steps, batch)
+        elif masks is not None:
+            self._require_masks(masks, steps, batch)
         inputs, states, output = self._run_layers(x, begin, valid, masks)
         final = tuple(
             tuple(part[0 if self.is_reversed(index) else -1] for part in visited)
@@ -179,16 +206,18 @@ class Stack(Layers):
         batch: int,
         *,
         generator: torch.Generator | None = None,
-        dropout: Dropout | None = None,
+        dropout: float | Dropout | None = None,
     ) -> DropoutMasks:
         """Draw the dropout masks of one run.
 
         Args:
             steps, batch: of the input.
             generator: source of the masks; torch's global one where None.
-            dropout: other rates or kind than the stack's own.
+            dropout: other rates or kind than the stack's own, a `Dropout` or a rate between layers.
         """
+        require_count("steps", steps)
         rates = self.dropout if dropout is None else dropout
+        rates = rates if isinstance(rates, Dropout) else Dropout(between=rates)
         cells = self.all_cells()
         require_layers(cells, directions=self.directions, dropout=rates)
         return DropoutMasks.draw(
@@ -199,6 +228,11 @@ class Stack(Layers):
             hidden=[cell.hidden_size for cell in cells],
             generator=generator,
         )
+
+    def _require_masks(self, masks: object, steps: int, batch: int) -> None:
+        layers = [self.cell(layer).input_size for layer in range(self.layers)]
+        hidden = [cell.hidden_size for cell in self.all_cells()]
+        require_masks(masks, layers, hidden, steps=steps, batch=batch)
 
     def _first_states(self, given: Sequence[State] | None, batch: int) -> States:
         if given is None:

@@ -27,6 +27,10 @@ def unpack_states(cells: Sequence[CellLike], given: Any) -> tuple[State, ...]:
     Raises:
         ShapeError: another number of parts or of cells.
     """
+    if not isinstance(given, Tensor | tuple | list):
+        raise ShapeError(
+            f"the state of a stack is h, or a tuple such as (h, c); got a {type(given).__name__}."
+        )
     if not _alike(cells):
         return tuple(given)
     parts = (given,) if isinstance(given, Tensor) else tuple(given)
