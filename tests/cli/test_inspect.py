@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 import gradflow
+from gradflow.present.inspect_formats import github_text, junit_text
 from gradflow.records.finding_codes import FINDING_KINDS
 from tests.cli.terminal import in_process
 
@@ -48,16 +49,23 @@ def test_a_file_of_weights_is_enough(capsys: pytest.CaptureFixture[str], weights
 
 
 @pytest.mark.parametrize(
-    ("flags", "code"),
-    [([], 1), (["--fail-on", "never"], 0), (["--ignore", "GF101"], 0), (["--select", "GF2"], 0)],
+    ("asked", "passed"),
+    [
+        ({}, False),
+        ({"fail_on": "never"}, True),
+        ({"ignore": "GF101"}, True),
+        ({"select": "GF2"}, True),
+    ],
 )
 def test_a_need_that_is_not_met_fails_unless_asked_not_to(
-    capsys: pytest.CaptureFixture[str], weights: Path, flags: list[str], code: int
+    weights: Path, asked: dict[str, str], passed: bool
 ):
     """An untrained LSTM forgets within 18 steps; 60 are needed."""
-    answer = in_process(capsys, "inspect", str(weights), "--needs-lag", "60", *flags)
-    assert answer.code == code, answer.err
-    assert ("GF101" in answer.out) == (not flags or flags[0] == "--fail-on")
+    settings = gradflow.InspectSettings(file=str(weights), needs_lag=60, **asked)
+    result = gradflow.run_inspect(settings)
+    assert result.passed == passed
+    found = {finding.code for finding in result.findings}
+    assert ("GF101" in found) == (not asked or "fail_on" in asked)
 
 
 def test_the_verdict_comes_first(capsys: pytest.CaptureFixture[str], weights: Path):
@@ -74,9 +82,10 @@ def test_a_module_with_data_is_run_as_it_is(capsys: pytest.CaptureFixture[str]):
     wrong = in_process(capsys, "inspect", "--model", f"{EXAMPLE}:make_model", *DATA)
     assert wrong.code == 1
     assert "GF107" in wrong.out.splitlines()[0]
-    right = in_process(capsys, "inspect", "--model", f"{EXAMPLE}:make_mended", *DATA)
-    assert right.code == 0
-    assert "look elsewhere" in right.out.splitlines()[0]
+    settings = gradflow.InspectSettings(model=f"{EXAMPLE}:make_mended", data=DATA[1])
+    right = gradflow.run_inspect(settings)
+    assert right.passed
+    assert "look elsewhere" in right.verdict[0]
 
 
 def test_a_module_takes_its_weights_from_a_file(capsys: pytest.CaptureFixture[str], tmp_path: Path):
@@ -144,12 +153,12 @@ def test_a_baseline_leaves_only_what_is_new(capsys: pytest.CaptureFixture[str], 
     assert again.code == 0
     assert "nothing new" in again.out.splitlines()[0]
     assert "look elsewhere" not in again.out
-    weights_twice = torch.load(weights, weights_only=True)
+    twice = torch.load(weights, weights_only=True)
     for name in ("rnn.bias_ih_l0", "rnn.bias_hh_l0"):
-        weights_twice["model"][name][6:12] = 1.0
-    torch.save(weights_twice, "twice.pt")
-    flags = ["inspect", "twice.pt", "--fail-on", "warning", "--baseline", "old"]
-    assert "GF201" in in_process(capsys, *flags).out
+        twice["model"][name][6:12] = 1.0
+    torch.save(twice, "twice.pt")
+    settings = gradflow.InspectSettings(file="twice.pt", fail_on="warning", baseline="old")
+    assert "GF201" in {finding.code for finding in gradflow.run_inspect(settings).findings}
 
 
 def test_builds_read_findings_as_annotations_and_as_junit(
@@ -157,13 +166,14 @@ def test_builds_read_findings_as_annotations_and_as_junit(
 ):
     """GitHub's commands, one a line; JUnit's failures, one a layer."""
     flags = ["inspect", str(weights), "--needs-lag", "60", "--format"]
-    lines = in_process(capsys, *flags, "github").out.splitlines()
-    assert any(line.startswith("::error title=GF101 vanishing") for line in lines)
     suite = ElementTree.fromstring(in_process(capsys, *flags, "junit").out)
     assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
     assert "GF101" in suite.find("testcase/failure").text
-    healthy = in_process(capsys, "inspect", str(weights), "--format", "junit")
-    assert ElementTree.fromstring(healthy.out).get("failures") == "0"
+    wrong = gradflow.run_inspect(gradflow.InspectSettings(file=str(weights), needs_lag=60))
+    lines = github_text(wrong).splitlines()
+    assert any(line.startswith("::error title=GF101 vanishing") for line in lines)
+    healthy = gradflow.run_inspect(gradflow.InspectSettings(file=str(weights)))
+    assert ElementTree.fromstring(junit_text(healthy)).get("failures") == "0"
 
 
 def test_every_code_is_explained(capsys: pytest.CaptureFixture[str]):
