@@ -16,7 +16,7 @@ from gradflow.cells.numpy_cells import NumpyGRU, NumpyLSTM, NumpyRNN
 from gradflow.errors import SettingError, UnknownNameError
 from gradflow.experiments.built_modules import built_parameters
 from gradflow.experiments.parameter_counts import step_cost, total_parameters
-from gradflow.experiments.params import count_parameters, read_match, count_networks
+from gradflow.experiments.params import count_networks, count_parameters, read_match
 from gradflow.experiments.width_match import match_width
 from gradflow.records.params import Architecture, ParamsResult, Workload
 from tests.field_cases import field_case
