@@ -103,7 +103,9 @@ def measure(request: Request, run: Callable[..., AnyResult]) -> AnyResult:
         ):
             return run(request.settings, progress=progress)
     except Interrupted as stop:
-        if stop.partial is None:
+        from gradflow.records import Result
+
+        if not isinstance(stop.partial, Result):  # nothing, or a part of one measurement
             raise
         return cast("AnyResult", stop.partial)
 

@@ -9,7 +9,7 @@ import torch
 from gradflow.cells import make_cell
 from gradflow.config import InitsSettings
 from gradflow.engine.threads import threads_for
-from gradflow.errors import GateValueError, UnknownNameError, nearest_name
+from gradflow.errors import GateValueError, Interrupted, UnknownNameError, nearest_name
 from gradflow.experiments.held_cells import require_device
 from gradflow.experiments.init_flow import measure_flow
 from gradflow.experiments.inits_checks import inits_checks, inits_notes
@@ -33,12 +33,17 @@ def run_inits(settings: InitsSettings, *, progress: Progress | None = None) -> I
     Raises:
         UnknownNameError: a state or device that does not exist.
         GateValueError: no cell can have any of the initializations.
+        Interrupted: stopped from the keyboard; its `partial` is the result up to then.
     """
     watch = Stopwatch()
     require_device(settings.device, getattr(torch, settings.dtype))
     for cell in settings.cell:
         _require_state_name(cell, settings)
-    flows, left_out = _measure_all(settings, progress)
+    flows: list[InitFlow] = []
+    left_out: dict[str, list[str]] = {}
+    stopped = _measure_all(flows, left_out, settings, progress)
+    if stopped and not flows:
+        raise Interrupted(stopped["interrupted"])
     if not flows:
         raise GateValueError(
             f"--init {','.join(settings.init)} sets the bias of a gate, and a plain RNN has none. "
@@ -48,22 +53,30 @@ def run_inits(settings: InitsSettings, *, progress: Progress | None = None) -> I
         f"{cell}: no gate has a bias that could be set, so left out: {', '.join(names)}."
         for cell, names in left_out.items()
     ]
-    return InitsResult(
+    result = InitsResult(
         inits=tuple(flows),
         threshold=settings.threshold,
         notes=(*inits_notes(flows, settings), *notes),
         checks=inits_checks(flows, settings),
         config=settings.to_json(),
-        environment=provenance("inits", settings, watch),
+        environment={**provenance("inits", settings, watch), **stopped},
     )
+    if stopped:
+        raise Interrupted(stopped["interrupted"], partial=result)
+    return result
 
 
 def _measure_all(
-    settings: InitsSettings, progress: Progress | None
-) -> tuple[list[InitFlow], dict[str, list[str]]]:
-    """Return every flow, and for each cell the schemes that it cannot have."""
-    flows: list[InitFlow] = []
-    left_out: dict[str, list[str]] = {}
+    flows: list[InitFlow],
+    left_out: dict[str, list[str]],
+    settings: InitsSettings,
+    progress: Progress | None,
+) -> dict[str, str]:
+    """Fill in every flow, and for each cell the schemes that it cannot have.
+
+    Returns:
+        Nothing, or {"interrupted": how far it came}: what was measured before stays in the lists.
+    """
     pairs = [(cell, scheme) for cell in settings.cell for scheme in settings.init]
     for number, (cell, scheme) in enumerate(pairs):
         report = _report_to(progress, f"{cell}, {scheme}", settings.steps, (number, len(pairs)))
@@ -72,7 +85,9 @@ def _measure_all(
                 flows.append(measure_flow(cell, scheme, settings, progress=report))
         except GateValueError:  # a plain RNN has no gate; every other cell here has them all
             left_out.setdefault(cell, []).append(scheme)
-    return flows, left_out
+        except (KeyboardInterrupt, Interrupted):  # half an initialization is no result
+            return {"interrupted": f"{number} of {len(pairs)} initializations are measured."}
+    return {}
 
 
 def _report_to(

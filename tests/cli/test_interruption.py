@@ -43,3 +43,29 @@ def test_a_stopped_decay_keeps_what_it_measured(
     assert 1000 < curve["steps"][-1] < 4000
     assert "of 50000000" in load_result(tmp_path / "run").environment["interrupted"]
     assert (tmp_path / "run" / "figures" / "decay.png").exists()
+
+
+@pytest.mark.parametrize("runs_before", [0, 1])
+def test_a_stopped_comparison_keeps_its_whole_initializations(
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    runs_before: int,
+):
+    """Half of an initialization's curve is no result; those that are done are shown and stored."""
+
+    def press_control_c(_: ProgressReport, what: str, done: int, total: int) -> None:
+        assert what.startswith("lstm, ")
+        if done > runs_before * total // 2:
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(ProgressReport, "__call__", press_control_c)
+    asked = ["--init", "xavier,chrono", "--steps", "40", "--hidden", "3", "--seeds", "2"]
+    answer = in_process(capsys, "inits", *asked, "--format", "json", "--out", "run")
+    assert answer.code == 130, answer.err
+    last = answer.err.strip().splitlines()[-1]
+    assert last.startswith(f"Interrupted: {runs_before} of 2 initializations are measured.")
+    kept = json.loads(answer.out)["results"]["inits"] if answer.out else []
+    assert [flow["init"] for flow in kept] == ["xavier"][:runs_before]
+    assert (tmp_path / "run" / "result.json").exists() == bool(runs_before)
