@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gradflow.present.numbers import ABSENT
 from gradflow.present.outputs import Outputs, Row
-from gradflow.present.params_figure import params_figure
+from gradflow.present.params_figure import network_words, params_figure
 from gradflow.present.tables import Cells, Column, TextTable
 from gradflow.records.params import Architecture, ParameterCount, ParamsResult, WidthMatch
 
@@ -71,23 +71,6 @@ def match_rows(result: ParamsResult) -> list[Row]:
         }
         for match in result.matches
     ]
-
-
-def network_words(result: ParamsResult) -> str:
-    """Return what all the cells share, as one line."""
-    network = max(
-        (count.architecture for count in result.counts), key=lambda entry: entry.projection
-    )
-    words = [f"input {network.input_size}", f"hidden {network.hidden_size}"]
-    words += [f"{network.layers} layers"] if network.layers > 1 else []
-    words += ["both directions"] if network.bidirectional else []
-    words += [f"projection {network.projection}"] if network.projection else []
-    words += ["no bias"] if not network.bias else []
-    words += [f"head of {network.output_size}"] if network.output_size else []
-    work = result.workload
-    if work.batch > 1 or work.steps > 1:
-        words.append(f"memory for batch {work.batch}, {work.steps} steps")
-    return ", ".join(words)
 
 
 def bytes_text(count: int | None) -> str:

@@ -88,9 +88,25 @@ def _title(count: ParameterCount) -> str:
     return count.architecture.cell
 
 
+def network_words(result: ParamsResult) -> str:
+    """Return what all the cells share, as one line."""
+    network = max(
+        (count.architecture for count in result.counts), key=lambda entry: entry.projection
+    )
+    words = [f"input {network.input_size}", f"hidden {network.hidden_size}"]
+    words += [f"{network.layers} layers"] if network.layers > 1 else []
+    words += ["both directions"] if network.bidirectional else []
+    words += [f"projection {network.projection}"] if network.projection else []
+    words += ["no bias"] if not network.bias else []
+    words += [f"head of {network.output_size}"] if network.output_size else []
+    work = result.workload
+    if work.batch > 1 or work.steps > 1:
+        words.append(f"memory for batch {work.batch}, {work.steps} steps")
+    return ", ".join(words)
+
+
 def _caption(result: ParamsResult) -> str:
-    network = result.counts[0].architecture
-    sizes = f"input {network.input_size}, hidden {network.hidden_size}"
+    sizes = network_words(result)
     if any(part.get("second bias") for part in map(parameter_parts, result.counts)):
         rest = (
             "The second bias adds numbers, no freedom (but in a GRU's candidate): only sums count."

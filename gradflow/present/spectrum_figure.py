@@ -104,8 +104,11 @@ def _kinds(result: SpectrumResult) -> list[tuple[str, np.ndarray, str, str]]:
 
 
 def _set_axes(ax: Axes, result: SpectrumResult) -> None:
-    finite = result.exponents[np.isfinite(result.exponents)]
-    values = np.concatenate([finite, [0.0]])
+    finite = np.isfinite(result.exponents)
+    bars = np.nan_to_num(words.SURE * result.standard_errors[finite])
+    runs = result.by_row[np.isfinite(result.by_row)]
+    middle = result.exponents[finite]
+    values = np.concatenate([middle - bars, middle + bars, runs, [0.0]])
     low, high = float(values.min()), float(values.max())
     pad = 0.08 * (high - low) or 0.1
     low, high = low - pad, high + pad

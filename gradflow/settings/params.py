@@ -11,6 +11,7 @@ from gradflow.settings.base import Count, Names, Seed, Settings, refuse_truth
 from gradflow.settings.problems import show
 
 VALUE_BYTES = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2}
+MOST_LAYERS = 10_000  # each of them is built by torch, to be counted
 _MATCH = re.compile(r"([A-Za-z][\w-]*:)?0*[1-9][0-9]*")
 
 
@@ -47,7 +48,7 @@ class ParamsSettings(Settings):
     cell: Names = Field(("rnn", "gru", "lstm"), description="the list of cells to count")
     input_size: Count = Field(10, description="the width of the input")
     hidden: Count = Field(128, description="the number of hidden units")
-    layers: Count = Field(1, description="the number of layers")
+    layers: Annotated[Count, Field(le=MOST_LAYERS)] = Field(1, description="the number of layers")
     bidirectional: bool = Field(False, description="whether the sequence is read both ways")
     projection: NoneOrMore = Field(
         0, description="the width to which an LSTM projects h, 0 for none"

@@ -62,6 +62,7 @@ def test_a_match_names_the_nearest_widths(capsys: pytest.CaptureFixture[str], tm
         (["--hidden", "0"], "--hidden must be at least 1"),
         (["--cell", "gruu"], "Did you mean 'gru'?"),
         (["--hidden", "9999999999"], "more than torch can index"),
+        (["--layers", "10001"], "--layers must be at most 10000"),
     ],
 )
 def test_a_wrong_request_is_one_line(

@@ -125,6 +125,13 @@ def test_the_parts_of_a_bar_add_up_to_what_is_built(result: ParamsResult):
     assert width == sum(count.built for count in result.counts)
 
 
+def test_the_caption_tells_the_whole_network():
+    """Layers, directions, projection and head count too, so the bars cannot be read without."""
+    caption = " ".join(words(params_figure(DEEP)).split())
+    assert "input 300, hidden 2048, 3 layers, both directions, projection 512" in caption
+    assert "head of 30000" in caption
+
+
 def test_the_legend_names_only_what_there_is():
     """Without a head and a projection none is drawn; the alt text has the numbers."""
     text = words(params_figure(SMALL))

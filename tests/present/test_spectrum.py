@@ -72,6 +72,19 @@ def test_bars_are_two_standard_errors() -> None:
     assert np.ptp(bars.get_segments()[0][:, 1]) == 0
 
 
+def test_no_bar_and_no_run_is_cut_off() -> None:
+    """The axis reaches as far as two standard errors and the single runs do."""
+    for result in (spectrum_of(-0.1, error=5.0), CASES["chaos"]):
+        (ax,) = spectrum_figure(result).axes
+        low, high = ax.get_ylim()
+        finite = np.isfinite(result.exponents)
+        bars = 2.0 * np.nan_to_num(result.standard_errors[finite])
+        runs = result.by_row[np.isfinite(result.by_row)]
+        reach = [*(result.exponents[finite] - bars), *(result.exponents[finite] + bars), *runs]
+        assert low < min(reach)
+        assert max(reach) < high
+
+
 def test_the_dimension_is_a_line_where_there_is_one() -> None:
     """A dotted line stands at the Kaplan-Yorke dimension of a chaotic cell, at no other."""
     (ax,) = spectrum_figure(CASES["chaos"]).axes
