@@ -45,7 +45,8 @@ def test_curves(benchmark: Benchmark, curves: int, norm: str) -> None:
     cells = [LSTM(8, 32, dtype=torch.float64) for _ in range(curves)]
     cell = stack_cells(cells) if curves > 1 else cells[0]
     x, state = driven(cell, 200, curves)
-    benchmark(lambda: jacobian_norms(cell, x, state, "joint", norm))
+    norms = benchmark(lambda: jacobian_norms(cell, x, state, "joint", norm))
+    assert torch.isfinite(norms.log_norm).all()
 
 
 @pytest.mark.parametrize("kind", FORMS)
@@ -55,7 +56,8 @@ def test_floor_and_product(benchmark: Benchmark, kind: str, hidden: int, steps: 
     torch.manual_seed(0)
     cell = FORMS[kind](8, hidden, dtype=torch.float64)
     x, state = driven(cell, steps)
-    benchmark(lambda: jacobian_norms(cell, x, state, "joint", "frobenius"))
+    norms = benchmark(lambda: jacobian_norms(cell, x, state, "joint", "frobenius"))
+    assert torch.isfinite(norms.log_norm).all()
 
 
 @pytest.mark.parametrize("hidden", [64, 128])
@@ -65,7 +67,8 @@ def test_spectral_norms(benchmark: Benchmark, hidden: int, norm: str) -> None:
     torch.manual_seed(0)
     cell = LSTM(8, hidden, dtype=torch.float64)
     x, state = driven(cell, 200)
-    benchmark(lambda: jacobian_norms(cell, x, state, "joint", norm))
+    norms = benchmark(lambda: jacobian_norms(cell, x, state, "joint", norm))
+    assert torch.isfinite(norms.log_norm).all()
 
 
 @pytest.mark.parametrize("start", ["zero", "random"])
@@ -76,7 +79,8 @@ def test_a_million_steps(benchmark: Benchmark, start: str) -> None:
     steps = 1_000_000
     state = cell.initial_state(1) if start == "zero" else driven(cell, 1)[1]
     at = report_points(steps, 1000)
-    benchmark(lambda: jacobian_norms(cell, zero_input(cell, 1, steps), state, at=at))
+    norms = benchmark(lambda: jacobian_norms(cell, zero_input(cell, 1, steps), state, at=at))
+    assert torch.isfinite(norms.log_norm).all()
 
 
 @pytest.mark.parametrize("hidden", [512, 2048])
@@ -99,7 +103,7 @@ def test_push_and_pull(benchmark: Benchmark, hidden: int) -> None:
                 pushed = steps.pull(t, pushed)
             return pushed
 
-        benchmark(pair)
+        assert torch.isfinite(benchmark(pair)).all()
 
 
 def test_wide_estimates(benchmark: Benchmark) -> None:
@@ -107,4 +111,7 @@ def test_wide_estimates(benchmark: Benchmark) -> None:
     torch.manual_seed(0)
     cell = LSTM(8, 2048, dtype=torch.float64)
     x, state = driven(cell, 100)
-    benchmark.pedantic(lambda: jacobian_norms(cell, x, state, at=[100], method="krylov"), rounds=1)
+    norms = benchmark.pedantic(
+        lambda: jacobian_norms(cell, x, state, at=[100], method="krylov"), rounds=1
+    )
+    assert torch.isfinite(norms.log_norm).all()

@@ -23,7 +23,7 @@ LAST, MIXED, PADDED = map(
 ENDS = ("forward half of the last output", "reverse half of the last output", "reverse final state")
 
 
-def close(found: Tensor, expected: object, case: FieldCase) -> None:
+def assert_agrees(found: Tensor, expected: object, case: FieldCase) -> None:
     """Assert equality within the case's tolerance."""
     wanted = torch.tensor(np.asarray(expected, dtype=np.float64))
     torch.testing.assert_close(found.detach(), wanted, rtol=0.0, atol=case.tolerance)
@@ -45,7 +45,7 @@ def test_the_reverse_half_of_the_last_output_is_no_dead_layer() -> None:
         output, (h, _) = run(leaf)
         for end, target in zip(ENDS, (output[-1, :, :4], output[-1, :, 4:], h[-1]), strict=True):
             by_step = torch.linalg.vector_norm(gradient_by_step(target, leaf), dim=1)
-            close(by_step, LAST.expected["by_step"][end], LAST)
+            assert_agrees(by_step, LAST.expected["by_step"][end], LAST)
 
 
 def test_the_reverse_half_has_read_one_step_and_its_state_all() -> None:
@@ -70,7 +70,7 @@ def test_the_rows_of_h_n_are_layers_and_directions() -> None:
     assert torch.equal(h[-2], output[-1, :, :4])
     assert torch.equal(h[-1], output[0, :, 4:])
     off = (h[-1] - output[-1, :, 4:]).abs().max()
-    close(off, LAST.expected["largest_difference_of_reverse_state_and_last_output"], LAST)
+    assert_agrees(off, LAST.expected["largest_difference_of_reverse_state_and_last_output"], LAST)
 
 
 def test_the_final_state_of_a_short_sample_is_that_of_its_own_run() -> None:
@@ -82,7 +82,7 @@ def test_the_final_state_of_a_short_sample_is_that_of_its_own_run() -> None:
     assert torch.equal(h[0, 1], output[lengths[1] - 1, 1, :4])
     assert torch.equal(h[1], output[0, :, 4:])
     off = (h - unpacked)[:, 1].abs().max()
-    close(off, LAST.expected["unpacked_state_of_the_short_sample_differs_by"], LAST)
+    assert_agrees(off, LAST.expected["unpacked_state_of_the_short_sample_differs_by"], LAST)
 
 
 class Forecaster(nn.Module):
@@ -109,8 +109,8 @@ def test_a_batch_on_the_wrong_axis_shows_between_samples(name: str) -> None:
     """Cross-sample gradient 0 where right; own gradient at one step only where wrong."""
     found = sample_influence(Forecaster(name), torch.tensor(MIXED.arrays["x"]))
     expected = MIXED.expected[name]
-    close(found.influence, expected["influence"], MIXED)
-    close(found.own_by_step, expected["own_by_step"], MIXED)
+    assert_agrees(found.influence, expected["influence"], MIXED)
+    assert_agrees(found.own_by_step, expected["own_by_step"], MIXED)
     assert found.largest_cross == pytest.approx(expected["largest_cross"], abs=MIXED.tolerance)
     assert (found.largest_cross == 0.0) == (name == "right")
     assert (found.largest_pair is None) == (name == "right")
@@ -122,7 +122,7 @@ def test_the_largest_pair_is_named() -> None:
     """Which output is moved by whose input, most of all; some outputs are enough to tell."""
     found = sample_influence(Forecaster("wrong"), torch.tensor(MIXED.arrays["x"]))
     assert found.largest_pair == (2, 1)
-    close(found.own, np.diagonal(MIXED.expected["wrong"]["influence"]), MIXED)
+    assert_agrees(found.own, np.diagonal(MIXED.expected["wrong"]["influence"]), MIXED)
     two = sample_influence(Forecaster("wrong"), torch.tensor(MIXED.arrays["x"]), outputs=2)
     assert two.outputs == (0, 1)
     assert two.largest_pair == (1, 0)
@@ -220,8 +220,8 @@ def test_padding_that_is_read_carries_nearly_all_of_a_short_samples_gradient() -
         _, (h, c) = stack(leaf, lengths=given)
         gradients[name] = gradient_by_step(h, leaf, batch_axis=0, time_axis=1)
         finals[name] = torch.cat([h, c]).transpose(0, 1).flatten(1)
-        close(gradients[name].T, PADDED.expected[name], PADDED)
-    close(
+        assert_agrees(gradients[name].T, PADDED.expected[name], PADDED)
+    assert_agrees(
         padding_share(gradients["unpacked"], lengths), PADDED.expected["share_on_padding"], PADDED
     )
     assert padding_share(gradients["packed"], lengths).tolist() == [0.0, 0.0, 0.0]
@@ -235,8 +235,8 @@ def test_curves_align_at_each_samples_own_end_and_say_how_many() -> None:
     lengths = PADDED.arrays["lengths"].tolist()
     aligned = align_by_lag(packed, lengths)
     assert aligned.count.tolist() == PADDED.expected["count_by_lag"]
-    close(aligned.mean(), PADDED.expected["mean_by_lag"], PADDED)
-    close(packed.mean(dim=1), PADDED.expected["naive_mean_by_step"], PADDED)
+    assert_agrees(aligned.mean(), PADDED.expected["mean_by_lag"], PADDED)
+    assert_agrees(packed.mean(dim=1), PADDED.expected["naive_mean_by_step"], PADDED)
     assert bool((aligned.mean().diff() < 0).all())
     assert not bool((packed.mean(dim=1).diff() > 0).all())
 
