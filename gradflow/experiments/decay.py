@@ -15,6 +15,7 @@ from gradflow.config import DecaySettings
 from gradflow.engine.blocks import BlockName
 from gradflow.engine.jacobian_norms import JacobianNorms, jacobian_norms
 from gradflow.engine.krylov_measurement import FEW_POINTS, suits_vectors
+from gradflow.engine.threads import threads_for
 from gradflow.engine.trajectory import zero_input
 from gradflow.errors import Interrupted, UnknownNameError, nearest_name
 from gradflow.experiments.decay_checks import decay_checks, decay_notes
@@ -60,15 +61,16 @@ def run_decay(settings: DecaySettings, *, progress: Progress | None = None) -> D
         _require_state_name(name, cells[0], settings)
     curves: list[DecayCurve] = []
     paths: list[CellPaths] = []
-    stopped = _fill(curves, paths, subjects, settings, progress)
-    result = DecayResult(
-        curves=tuple(curves),
-        notes=(*_cell_notes(subjects, settings), *decay_notes(curves)),
-        paths=tuple(paths),
-        checks=(*decay_checks(curves), *path_checks(paths, settings.dtype)),
-        config=settings.to_json(),
-        environment={**provenance("decay", settings, watch), **stopped},
-    )
+    with threads_for(2 * settings.hidden**3 * len(settings.gate)):
+        stopped = _fill(curves, paths, subjects, settings, progress)
+        result = DecayResult(
+            curves=tuple(curves),
+            notes=(*_cell_notes(subjects, settings), *decay_notes(curves)),
+            paths=tuple(paths),
+            checks=(*decay_checks(curves), *path_checks(paths, settings.dtype)),
+            config=settings.to_json(),
+            environment={**provenance("decay", settings, watch), **stopped},
+        )
     if stopped:
         raise Interrupted(stopped["interrupted"], partial=result if curves else None)
     return result
