@@ -53,11 +53,11 @@ class GRULinearization(Linearization):
         product = torch.matmul(self._combine(t), tangent, out=out)
         return product.addcmul_(self._keep[t], tangent)
 
-    def factors(self, first: int, last: int) -> StepFactors:
+    def factors(self, first: int, last: int, room: Tensor | None = None) -> StepFactors:
         """Return J_t less its diagonal, and the diagonal of z; see `StepFactors`."""
         everything = slice(0, self._hidden)
         return StepFactors(
-            matrix=self._combine_steps(first, last),
+            matrix=self._combine_steps(first, last, room),
             read=everything,
             keep=self._keep[first:last].unsqueeze(2),
             kept=everything,
@@ -74,7 +74,6 @@ class GRULinearization(Linearization):
         detour = copy.copy(self)
         detour._keep = torch.zeros_like(self._keep)
         detour.keep = None
-        detour.__dict__.pop("_row_sums", None)  # its buffer is the other one's
         return detour
 
     def dense(self, t: int) -> StepJacobian:
@@ -86,7 +85,7 @@ class GRULinearization(Linearization):
         """Return J_t less its diagonal of z, in a buffer that the next call writes again."""
 
     @abstractmethod
-    def _combine_steps(self, first: int, last: int) -> Tensor:
+    def _combine_steps(self, first: int, last: int, room: Tensor | None) -> Tensor:
         """Return `_combine` of many steps at once, (steps, batch, hidden, hidden)."""
 
     @abstractmethod
@@ -102,8 +101,8 @@ class AfterLinearization(GRULinearization):
         combined.addcmul_(self._candidate[t] * self._reset[t], self._u_candidate)
         return combined.addcmul_(self._candidate[t] * self._through_reset[t], self._u_reset)
 
-    def _combine_steps(self, first: int, last: int) -> Tensor:
-        return self._row_sums.steps(first, last)
+    def _combine_steps(self, first: int, last: int, room: Tensor | None) -> Tensor:
+        return self._row_sums.steps(first, last, room)
 
     @cached_property
     def _row_sums(self) -> RowSums:
@@ -142,7 +141,7 @@ class BeforeLinearization(GRULinearization):
         combined = torch.matmul(self._u_candidate, inner, out=self._combined)
         return combined.mul_(self._candidate[t]).addcmul_(self._update[t], self._u_update)
 
-    def _combine_steps(self, first: int, last: int) -> Tensor:
+    def _combine_steps(self, first: int, last: int, room: Tensor | None) -> Tensor:  # noqa: ARG002
         inner = self._through_reset[first:last] * self._u_reset
         inner.diagonal(dim1=-2, dim2=-1).add_(self._reset[first:last].squeeze(-1))
         combined = torch.matmul(self._u_candidate, inner).mul_(self._candidate[first:last])

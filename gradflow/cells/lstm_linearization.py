@@ -90,13 +90,13 @@ class LSTMLinearization(Linearization):
             [by_input * to_c, by_forget * to_c, by_candidate * to_c, by_output * to_h], dim=-2
         )
 
-    def factors(self, first: int, last: int) -> StepFactors:
+    def factors(self, first: int, last: int, room: Tensor | None = None) -> StepFactors:
         """Return the rows of h and c that read dh, and those that keep dc; see `StepFactors`.
 
         What h reads of the new c is put into its rows beforehand: h' = (A + r C) dh + r f dc.
         """
         return StepFactors(
-            matrix=self._row_sums.steps(first, last),
+            matrix=self._row_sums.steps(first, last, room),
             read=slice(0, self._hidden),
             keep=self._kept[first:last],
             kept=slice(self._hidden, 2 * self._hidden),

@@ -93,8 +93,19 @@ class Linearization(ABC):
         """
         raise NotImplementedError(f"{type(self).__name__} does not tell how its input enters")
 
-    def factors(self, first: int, last: int) -> StepFactors:
-        """Return J_first ... J_{last-1} as factors; here the plain matrices."""
+    def factors(
+        self,
+        first: int,
+        last: int,
+        room: Tensor | None = None,  # noqa: ARG002 - nothing is made here
+    ) -> StepFactors:
+        """Return J_first ... J_{last-1} as factors; here the plain matrices.
+
+        Args:
+            first, last: the steps, from `first` to before `last`.
+            room: flat memory that the matrices may be put into; the next call that is given it
+                writes over them.
+        """
         dense = torch.stack([self.dense(t) for t in range(first, last)])
         return StepFactors(matrix=dense, read=slice(0, dense.shape[-1]))
 

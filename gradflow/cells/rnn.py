@@ -19,6 +19,7 @@ from gradflow.cells.base import Cell, affine
 from gradflow.cells.gates import Gate
 from gradflow.cells.protocol import DiagonalSteps, Linearization, Step, StepFactors
 from gradflow.cells.recurrence import StepProduct, add_bias, room_for_run, times_columns
+from gradflow.cells.row_sums import take_room
 from gradflow.cells.shapes import Block, Drive, GateBlock, Part, State, StepJacobian
 from gradflow.cells.torch_weights import copy_weights, load_torch_cell, torch_options
 from gradflow.errors import UnknownNameError, nearest_name
@@ -146,9 +147,11 @@ class RNNLinearization(Linearization):
         """Return slope_t * cotangent; see `Linearization.pull_drive`."""
         return self._slope[t] * cotangent
 
-    def factors(self, first: int, last: int) -> StepFactors:
+    def factors(self, first: int, last: int, room: Tensor | None = None) -> StepFactors:
         """Return the plain matrices; see `StepFactors`."""
-        matrix = self._slope[first:last] * self._recurrent
+        slope = self._slope[first:last]
+        shape = (*slope.shape[:2], *self._recurrent.shape[-2:])
+        matrix = torch.mul(slope, self._recurrent, out=take_room(room, shape, like=slope))
         return StepFactors(matrix=matrix, read=slice(0, matrix.shape[-1]))
 
     def diagonal(self) -> DiagonalSteps | None:

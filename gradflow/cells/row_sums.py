@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -26,30 +28,37 @@ class RowSums:
         self._groups = coefficients.shape[2] // matrices.shape[-2]
         if not self._shared:
             self._terms = self._terms.repeat(1, self._groups, 1, 1).flatten(0, 1)
-        self._buffer = coefficients.new_empty(0)
 
-    def steps(self, first: int, last: int) -> Tensor:
+    def steps(self, first: int, last: int, room: Tensor | None = None) -> Tensor:
         """Return the sums of steps first to last - 1, (steps, batch, rows, width).
 
-        They lie in a buffer that the next call writes again.
+        Args:
+            first, last: the steps, from `first` to before `last`.
+            room: flat memory to put them into, where it is large enough.
         """
         part = self._coefficients[first:last]
         time, batch, rows, terms = part.shape
         if self._shared:
             left = part.permute(2, 0, 1, 3).reshape(rows, time * batch, terms)
-            sums = self._room(rows, time * batch)
+            sums = take_room(room, (rows, time * batch, self._width), like=part)
             each = rows // self._groups
             for group in range(0, rows, each):
                 inside = slice(group, group + each)
                 torch.bmm(left[inside], self._terms, out=sums[inside])
             return sums.view(rows, time, batch, self._width).permute(1, 2, 0, 3)
         left = part.permute(1, 2, 0, 3).reshape(batch * rows, time, terms)
-        sums = torch.bmm(left, self._terms, out=self._room(batch * rows, time))
+        sums = take_room(room, (batch * rows, time, self._width), like=part)
+        torch.bmm(left, self._terms, out=sums)
         return sums.view(batch, rows, time, self._width).permute(2, 0, 1, 3)
 
-    def _room(self, rows: int, columns: int) -> Tensor:
-        """Return room for a product; fresh memory for each call would cost as much as the sums."""
-        size = rows * columns * self._width
-        if self._buffer.numel() < size:
-            self._buffer = self._coefficients.new_empty(size)
-        return self._buffer[:size].view(rows, columns, self._width)
+
+def take_room(room: Tensor | None, shape: tuple[int, ...], *, like: Tensor) -> Tensor:
+    """Return memory of this shape, of `room` where it is large enough.
+
+    Fresh memory has to be mapped page by page when it is first touched, which can take as long as
+    what is computed into it.
+    """
+    size = math.prod(shape)
+    if room is None or room.numel() < size or room.dtype != like.dtype:
+        return like.new_empty(shape)
+    return room[:size].view(shape)

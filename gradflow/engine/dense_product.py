@@ -45,13 +45,26 @@ class DenseProduct:
         self._known = [1.0] * batch  # the Frobenius norm of each row of the product
         self._live = set(range(batch))  # rows that are not zero, or nan, for good
         self.leaped = False
-        identity = torch.eye(block.state_size, dtype=like.dtype, device=like.device)
-        start = identity[:, block.columns].expand(batch, -1, -1)
-        self._use(start.clone(memory_format=torch.contiguous_format))
+        elements = batch * block.state_size**2
+        self._together = max(1, min(MOST_FACTORS, FACTOR_ELEMENTS // elements))
+        self._use_rooms(like, factors=self._together * elements)
+        self._now.whole.zero_()[:, block.columns].diagonal(dim1=1, dim2=2).fill_(1.0)
 
-    def _use(self, whole: Tensor) -> None:
-        """Take `whole` as the product, with a second room beside it to multiply into."""
-        self._now, self._next = Room(whole), Room(torch.empty_like(whole))
+    def _use_rooms(self, like: Tensor, *, factors: int) -> None:
+        """Take memory for the product, for the next one and for factors, all of it at once.
+
+        In one piece, because an allocator gives back to the system what is large, and has to map
+        it anew for the next measurement; it keeps what is no larger than what it gave before.
+        """
+        batch, columns = len(self._exponents), self._block.columns.stop - self._block.columns.start
+        shape = (batch, self._block.state_size, columns)
+        size = math.prod(shape)
+        memory = like.new_empty(2 * size + factors)
+        self._factor_room = memory[2 * size :]
+        self._now, self._next = (
+            Room(memory[first : first + size].view(shape)) for first in (0, size)
+        )
+        whole = self._now.whole
         self._row_sizes = whole.new_empty(whole.shape[:2])
         self._sizes = whole.new_empty(whole.shape[0])
         self._range = SafeRange(whole.dtype)
@@ -62,10 +75,9 @@ class DenseProduct:
     def advance(self, linearization: Linearization, points: Tensor) -> None:
         """Multiply the chunk's steps on; see `Product.advance`."""
         wanted = set(points.tolist())
-        elements = len(self._exponents) * self._block.state_size**2
-        together = max(1, min(MOST_FACTORS, FACTOR_ELEMENTS // elements))
-        for first in range(0, linearization.steps, together):
-            factors = linearization.factors(first, min(first + together, linearization.steps))
+        for first in range(0, linearization.steps, self._together):
+            last = min(first + self._together, linearization.steps)
+            factors = linearization.factors(first, last, self._factor_room)
             self._fit(factors)
             for t, factor in enumerate(by_step(factors, self._now.whole.dtype), first):
                 self._step(factor)
@@ -88,7 +100,9 @@ class DenseProduct:
             if cycles >= FEW_CYCLES:
                 self._walk(steps, at, aligned)
                 if self._now.whole.dtype != torch.float64:  # the powers have its precision
-                    self._use(self._now.whole.to(torch.float64))
+                    product = self._now.whole.to(torch.float64)
+                    self._use_rooms(product, factors=0)
+                    self._now.whole.copy_(product)
                     self._fit(factors)
                     steps = by_step(factors, torch.float64)
                 self._leap(powers, cycles)

@@ -35,7 +35,7 @@ class StoredJacobians(Linearization):
         """Return J_t^T @ cotangent."""
         return torch.matmul(self._jacobians[t].mT, cotangent)
 
-    def factors(self, first: int, last: int) -> StepFactors:
+    def factors(self, first: int, last: int, room: Tensor | None = None) -> StepFactors:  # noqa: ARG002 - nothing is made
         """Return the stored matrices; see `StepFactors`."""
         matrix = self._jacobians[first:last]
         return StepFactors(matrix=matrix, read=slice(0, matrix.shape[-1]))
