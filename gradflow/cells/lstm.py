@@ -67,11 +67,12 @@ class LSTM(Cell):
         gates, opened = torch.empty_like(base[0]), torch.empty_like(base[0])
         input_, forget, _, output = opened.chunk(4, dim=-1)
         candidate, squashed = gates.chunk(4, dim=-1)[2], torch.empty_like(c[0])
-        for t, row in enumerate(base):
-            multiply(row, h[t], weight, out=gates)
-            torch.sigmoid(gates, out=opened)
-            torch.mul(input_, candidate.tanh_(), out=c[t + 1]).addcmul_(forget, c[t])
-            torch.mul(output, torch.tanh(c[t + 1], out=squashed), out=h[t + 1])
+        sigmoid, tanh, mul = torch.sigmoid, torch.tanh, torch.mul
+        for row, h_old, c_old, h_new, c_new in zip(base, h, c, h[1:], c[1:], strict=False):
+            multiply(row, h_old, weight, out=gates)
+            sigmoid(gates, out=opened)
+            mul(input_, candidate.tanh_(), out=c_new).addcmul_(forget, c_old)
+            mul(output, tanh(c_new, out=squashed), out=h_new)
         return states
 
     def linearize(
