@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # what a type checker and an editor see
     from gradflow.experiments.depth import run_depth as run_depth
     from gradflow.experiments.inits import run_inits as run_inits
     from gradflow.experiments.inspect import inspect as inspect
-    from gradflow.experiments.inspect_request import run_inspect as run_inspect
+    from gradflow.experiments.inspect.request import run_inspect as run_inspect
     from gradflow.experiments.params import run_params as run_params
     from gradflow.experiments.parity import parity as parity
     from gradflow.experiments.parity import run_parity as run_parity
@@ -86,7 +86,7 @@ _NAMES = {
     "run_decay": "gradflow.experiments.decay",
     "run_depth": "gradflow.experiments.depth",
     "run_inits": "gradflow.experiments.inits",
-    "run_inspect": "gradflow.experiments.inspect_request",
+    "run_inspect": "gradflow.experiments.inspect.request",
     "run_params": "gradflow.experiments.params",
     "run_parity": "gradflow.experiments.parity",
     "run_saturate": "gradflow.experiments.saturate",

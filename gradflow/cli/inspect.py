@@ -145,7 +145,7 @@ def inspect(
     `gradflow explain GF101`.
     """
     request = read_request(context, "inspect", _MORE)
-    from gradflow.experiments.inspect_request import run_inspect
+    from gradflow.experiments.inspect.request import run_inspect
     from gradflow.present.inspect import inspect_outputs
 
     result = measure(request, run_inspect)

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from gradflow.checkpoints.layers import Checkpoint
-from gradflow.experiments.inspect_batch import Batch, guessed_loss
-from gradflow.experiments.inspect_run import Watched
+from gradflow.experiments.inspect.batch import Batch, guessed_loss
+from gradflow.experiments.inspect.twin_run import Watched
 from gradflow.records.base import Check
 from gradflow.records.inspect import SEVERITIES, Finding, InspectedLayer, InspectResult
 from gradflow.settings.inspect import InspectSettings

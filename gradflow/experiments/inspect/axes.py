@@ -14,7 +14,7 @@ from gradflow.cells.masking import length_mask
 from gradflow.engine.masks import padding_share
 from gradflow.engine.sample_gradients import gradient_by_step, sample_influence
 from gradflow.errors import GradflowError
-from gradflow.experiments.inspect_batch import (
+from gradflow.experiments.inspect.batch import (
     Batch,
     Layout,
     Loss,
@@ -22,7 +22,7 @@ from gradflow.experiments.inspect_batch import (
     first_tensor,
     loss_of,
 )
-from gradflow.experiments.inspect_weight_findings import make_finding
+from gradflow.experiments.inspect.weight_findings import make_finding
 from gradflow.records.inspect import Finding
 
 PADDING_SHARE = 0.01

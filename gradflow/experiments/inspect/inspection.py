@@ -11,21 +11,27 @@ from torch import Tensor, nn
 
 from gradflow.checkpoints.layers import load_checkpoint
 from gradflow.errors import CellLoadError
-from gradflow.experiments.inspect_alone import data_of_layers, run_alone
-from gradflow.experiments.inspect_axes import axis_findings, find_axes
-from gradflow.experiments.inspect_batch import Batch, Layout, Loss, loss_of, read_batch
-from gradflow.experiments.inspect_flow_findings import layer_findings, twin_findings
-from gradflow.experiments.inspect_gradients import RanModule, Subject, with_gradients
-from gradflow.experiments.inspect_layers import Measured, measure_layer
-from gradflow.experiments.inspect_needs import need_findings
-from gradflow.experiments.inspect_report import (
+from gradflow.experiments.inspect.alone import data_of_layers, run_alone
+from gradflow.experiments.inspect.axes import axis_findings, find_axes
+from gradflow.experiments.inspect.batch import Batch, Layout, Loss, loss_of, read_batch
+from gradflow.experiments.inspect.flow_findings import layer_findings, twin_findings
+from gradflow.experiments.inspect.gradients import RanModule, Subject, with_gradients
+from gradflow.experiments.inspect.layers import Measured, measure_layer
+from gradflow.experiments.inspect.needs import need_findings
+from gradflow.experiments.inspect.report import (
     FindingKey,
     input_facts,
     inspect_result,
     plain_steps,
 )
-from gradflow.experiments.inspect_run import TwinRun, default_dtype, found_in, run_twin, unwrapped
-from gradflow.experiments.inspect_weight_findings import weight_findings
+from gradflow.experiments.inspect.twin_run import (
+    TwinRun,
+    default_dtype,
+    found_in,
+    run_twin,
+    unwrapped,
+)
+from gradflow.experiments.inspect.weight_findings import weight_findings
 from gradflow.provenance import Stopwatch, provenance
 from gradflow.records.inspect import Finding, InspectResult
 from gradflow.settings.inspect import InspectSettings

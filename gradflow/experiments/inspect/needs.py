@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from gradflow.experiments.inspect_flow_findings import reading_order
-from gradflow.experiments.inspect_layers import Measured
-from gradflow.experiments.inspect_weight_findings import make_finding
+from gradflow.experiments.inspect.flow_findings import reading_order
+from gradflow.experiments.inspect.layers import Measured
+from gradflow.experiments.inspect.weight_findings import make_finding
 from gradflow.records.inspect import Finding
 
 LOST = -6.0  # log10 of the gradient at the first step against the largest one

@@ -11,8 +11,8 @@ from torch import Tensor
 from gradflow.cells.stack import output_part
 from gradflow.engine.state_gradients import StateGradients
 from gradflow.engine.unrolled import CellTrace
-from gradflow.experiments.inspect_layers import Measured, joined
-from gradflow.experiments.inspect_weight_findings import make_finding
+from gradflow.experiments.inspect.layers import Measured, joined
+from gradflow.experiments.inspect.weight_findings import make_finding
 from gradflow.records.inspect import Finding, Severity
 
 EXPLODING, EXPLODED = 3.0, 8.0  # log10 of the norm by lag

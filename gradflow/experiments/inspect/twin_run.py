@@ -20,8 +20,8 @@ from gradflow.checkpoints.layers import Checkpoint, FoundLayer
 from gradflow.checkpoints.layers.of_modules import layers_of_model
 from gradflow.engine.unrolled import CellTrace, UnrolledLayer
 from gradflow.errors import CellLoadError
-from gradflow.experiments.inspect_batch import Batch, Layout, call_model
-from gradflow.experiments.inspect_fused import output_gap
+from gradflow.experiments.inspect.batch import Batch, Layout, call_model
+from gradflow.experiments.inspect.fused import output_gap
 
 
 @dataclass

@@ -12,9 +12,9 @@ from torch import Tensor
 from gradflow.checkpoints.layers import Checkpoint, FoundLayer, FoundModule
 from gradflow.engine.unrolled import UnrolledLayer
 from gradflow.errors import ShapeError
-from gradflow.experiments.inspect_batch import Batch, Layout
-from gradflow.experiments.inspect_fused import fused_layer, output_gap
-from gradflow.experiments.inspect_run import Watched
+from gradflow.experiments.inspect.batch import Batch, Layout
+from gradflow.experiments.inspect.fused import fused_layer, output_gap
+from gradflow.experiments.inspect.twin_run import Watched
 
 _DTYPES = {
     "float16": torch.float16,

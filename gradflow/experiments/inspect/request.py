@@ -12,10 +12,10 @@ from gradflow.checkpoints.fill_model import fill_model_
 from gradflow.checkpoints.layers import load_checkpoint
 from gradflow.checkpoints.user_files import load_object
 from gradflow.errors import CellLoadError, SettingError
-from gradflow.experiments.inspect import inspect_subject, subject_of
-from gradflow.experiments.inspect_batch import Batch, read_batch
-from gradflow.experiments.inspect_gradients import Subject
-from gradflow.experiments.inspect_report import FindingKey, key_of
+from gradflow.experiments.inspect.batch import Batch, read_batch
+from gradflow.experiments.inspect.gradients import Subject
+from gradflow.experiments.inspect.inspection import inspect_subject, subject_of
+from gradflow.experiments.inspect.report import FindingKey, key_of
 from gradflow.records.inspect import InspectResult
 from gradflow.settings.inspect import InspectSettings
 from gradflow.store import load_result
