@@ -25,10 +25,12 @@ from gradflow.records.saturate import FirstNonfinite, SaturateResult, SaturateRo
 from gradflow.records.spectrum import SpectrumInput, SpectrumResult
 from gradflow.records.speed import SpeedCase, SpeedRatio, SpeedResult, SpeedRow
 from gradflow.records.step import Equation, StepResult, WorkedStep
+from gradflow.records.watch import BrokenTensor, FlowFinding, FlowLayer, FlowSample, WatchRun
 
 __all__ = [
     "Architecture",
     "AutogradCheck",
+    "BrokenTensor",
     "Check",
     "ComparedSide",
     "Comparison",
@@ -42,6 +44,9 @@ __all__ = [
     "Finding",
     "FirstDifference",
     "FirstNonfinite",
+    "FlowFinding",
+    "FlowLayer",
+    "FlowSample",
     "GateFlow",
     "InitFlow",
     "InitsResult",
@@ -65,6 +70,7 @@ __all__ = [
     "SpeedRow",
     "StepResult",
     "TriedVariant",
+    "WatchRun",
     "WidthMatch",
     "WorkedStep",
     "Workload",
