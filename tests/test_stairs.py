@@ -19,9 +19,9 @@ FLOORS = [
     {"errors", "settings", "config", "records", "atomic", "documents", "store", "provenance"},
     {"cells"},
     {"engine", "checkpoints", "inits"},
-    {"experiments"},
+    {"experiments", "watching"},
     {"present", "plot", "testing"},
-    {"cli"},
+    {"cli", "monitor"},
     {"__main__"},
 ]
 LIGHT = FLOORS[0] | {"present", "plot"}  # so that stored results show without torch

@@ -55,8 +55,8 @@ class FlowLayer:
     horizon_reason: str | None = None
     half_life: float | None = None
     half_life_reason: str | None = None
-    gate_means: Mapping[str, float] = field(default_factory=dict)
-    saturated_fraction: Mapping[str, float] = field(default_factory=dict)
+    gate_means: Mapping[str, float | None] = field(default_factory=dict)
+    saturated_fraction: Mapping[str, float | None] = field(default_factory=dict)
     effective_forget_bias: float | None = None
     first_non_finite: BrokenTensor | None = None
     cut_at: int | None = None
@@ -72,10 +72,13 @@ class FlowLayer:
 
     @property
     def title(self) -> str:
-        """Name the place: "encoder.rnn, layer 1"; from the second call on with its number."""
-        call = f", call {self.call + 1}" if self.call else ""
-        name = f"{self.name}, " if self.name else ""
-        return f"{name}layer {self.layer}{call}"
+        """Name the place without its call: "encoder.rnn, layer 1"."""
+        return f"{self.name}, layer {self.layer}" if self.name else f"layer {self.layer}"
+
+    @property
+    def label(self) -> str:
+        """Name the place: from the second call of a module on with its number."""
+        return f"{self.title}, call {self.call + 1}" if self.call else self.title
 
     def to_json(self) -> Json:
         """Return the layer as strict JSON."""

@@ -49,7 +49,8 @@ def test_places_stand_in_order_and_each_has_its_own_profiles():
     assert {layer.layer for _, layer in run.of(run.places[1])} == {1}
 
 
-def test_a_title_names_the_call_from_the_second_on():
+def test_a_label_names_the_call_from_the_second_on():
     """An unnamed module, as when the model itself is an nn.LSTM, has no name before its layer."""
-    assert flow_layer().title == "rnn, layer 0"
-    assert flow_layer(name="", call=1, calls=2).title == "layer 0, call 2"
+    assert flow_layer().label == flow_layer().title == "rnn, layer 0"
+    assert flow_layer(name="", call=1, calls=2).label == "layer 0, call 2"
+    assert flow_layer(name="", call=1, calls=2).title == "layer 0"

@@ -1,0 +1,46 @@
+"""A layer's profile as numbers, and findings made of it: what all judgements share."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from gradflow.records.base import FloatArray
+from gradflow.records.finding_codes import FINDING_KINDS
+from gradflow.records.inspect import Severity
+from gradflow.records.watch import FlowFinding, FlowLayer
+
+
+def log_profile(layer: FlowLayer) -> FloatArray:
+    """Return log10 of dL/dh by distance, -inf where it is zero."""
+    values = [-math.inf if value is None else value for value in layer.log10_dL_dh]
+    return np.array(values, dtype=np.float64)
+
+
+def has_gradient(layer: FlowLayer) -> bool:
+    """Return whether any state of the layer has a gradient."""
+    return bool(np.isfinite(log_profile(layer)).any())
+
+
+def reads_one_step(layer: FlowLayer) -> bool:
+    """Return whether a reversed direction has its gradient at the step that it reads first, alone.
+
+    So it is where the loss reads the reversed half of the last output.
+    """
+    alive = np.isfinite(log_profile(layer))
+    return layer.direction == "reverse" and len(alive) > 1 and bool(alive[-1]) and alive.sum() == 1
+
+
+def flow_finding(
+    code: str,
+    severity: Severity,
+    message: str,
+    layer: FlowLayer,
+    *,
+    gate: str | None = None,
+    value: float | None = None,
+) -> FlowFinding:
+    """Return a finding of a layer, with its kind's advice."""
+    advice = FINDING_KINDS[code].advice
+    return FlowFinding(code, severity, layer.title, layer.direction, gate, value, message, advice)

@@ -1,0 +1,1 @@
+"""Tests of gradient flow while a model trains."""
