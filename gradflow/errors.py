@@ -15,6 +15,7 @@
     |   |-- SeriesError               a file of input data that cannot be read as a series
     |   |-- DivergenceError           a state that left the finite numbers while it was measured
     |   |-- RunFolderError            an output folder that cannot or must not be written, or read
+    |   |-- SchedulerError            workers that cannot be started, reached or used
     |   `-- OutputError               standard output cannot be written (a full disk behind it)
     `-- Interrupted                   stopped by the user: exit code 130, what was done is kept
 
@@ -92,6 +93,10 @@ class DivergenceError(RequestError, ArithmeticError):
 
 class RunFolderError(RequestError, OSError):
     """An output folder that cannot be written or read, or that holds another run."""
+
+
+class SchedulerError(RequestError, OSError):
+    """A scheduler or workers that cannot be started, reached or used; stored rows stay."""
 
 
 class OutputError(RequestError, OSError):

@@ -18,13 +18,13 @@ PACKAGE = ROOT / "gradflow"
 FLOORS = [
     {"errors", "settings", "config", "records", "atomic", "documents", "store", "provenance"},
     {"cells"},
-    {"engine", "checkpoints", "inits"},
+    {"engine", "checkpoints", "inits", "sweeps"},
     {"experiments", "watching"},
     {"present", "plot", "testing"},
     {"cli", "monitor"},
     {"__main__"},
 ]
-LIGHT = FLOORS[0] | {"present", "plot"}  # so that stored results show without torch
+LIGHT = FLOORS[0] | {"present", "plot", "sweeps"}  # so that stored results show without torch
 DRAWING = {"matplotlib", "rich", "typer"}
 
 

@@ -13,7 +13,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-PACKAGES = ("torch", "numpy", "matplotlib", "pydantic", "rich", "typer", "jaxtyping", "safetensors")
+PACKAGES = (
+    "torch", "numpy", "matplotlib", "pydantic", "rich", "typer", "jaxtyping", "safetensors",
+    "distributed",
+)  # fmt: skip
 DTYPES = ("float16", "bfloat16", "float32", "float64")
 
 
