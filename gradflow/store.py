@@ -32,7 +32,9 @@ from gradflow.records import (
     SpectrumResult,
     SpeedResult,
     StepResult,
+    WatchRun,
 )
+from gradflow.records.watch_log import LOG_NAME, run_from_lines
 
 _RESULT, _CONFIG, _FIGURES = "result.json", "config.toml", "figures"
 _CONFIG_LINE = re.compile(r"# gradflow \S+, settings sha256 ([0-9a-f]{64})")
@@ -47,6 +49,7 @@ _READERS: dict[str, Callable[[Mapping[str, Any]], Result]] = {
     "inspect": InspectResult.from_json,
     "step": StepResult.from_json,
     "params": ParamsResult.from_json,
+    "watch": WatchRun.from_json,
 }
 
 
@@ -125,10 +128,14 @@ def figure_path(folder: Path, figures: Iterable[str]) -> Path:
 def load_document(folder: str | Path) -> Json:
     """Read the document of a run folder (or of a `result.json` itself).
 
+    A watched training's is made from its log, which is there while it runs and after a crash.
+
     Raises:
         RunFolderError: there is none, or it is no result of gradflow.
     """
     path = Path(folder)
+    if (log := _log_of(path)) is not None:
+        return load_log(log).to_json()
     try:
         path = path / _RESULT if path.is_dir() else path
         document = json.loads(path.read_text(encoding="utf-8"))
@@ -145,6 +152,37 @@ def load_document(folder: str | Path) -> Json:
     ):
         raise RunFolderError(f"{str(path)!r} is no result of gradflow: it names no schema.")
     return document
+
+
+def load_log(path: str | Path) -> WatchRun:
+    """Read the log of a watched training, of a file or of the run folder that holds it.
+
+    Raises:
+        RunFolderError: there is none, or the file is no log.
+    """
+    file = Path(path)
+    try:
+        file = file / LOG_NAME if file.is_dir() else file
+        # a program that was killed may have left half a letter behind
+        return run_from_lines(file.read_text(encoding="utf-8", errors="replace").splitlines())
+    except FileNotFoundError:
+        raise RunFolderError(
+            f"a watched training leaves a {LOG_NAME}, and there is none at {str(file)!r}. "
+            "Name the log, or the folder that gradflow.watch wrote (its out)."
+        ) from None
+    except (OSError, ValueError) as problem:
+        reason = getattr(problem, "strerror", None) or problem
+        raise RunFolderError(
+            f"cannot read {str(file)!r} as the log of a watched training: {reason}."
+        ) from None
+
+
+def _log_of(path: Path) -> Path | None:
+    """Return the log of a watched training that `path` is or holds, None where there is none."""
+    with suppress(OSError, ValueError):
+        log = path / LOG_NAME if path.is_dir() else path
+        return log if log.suffix == Path(LOG_NAME).suffix and log.is_file() else None
+    return None
 
 
 def load_result(folder: str | Path) -> Result:
