@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from gradflow.errors import SettingError
 from gradflow.records.watch import FlowSample
@@ -42,7 +42,7 @@ def sink_of(receiver: Any) -> Sink:
         if callable(getattr(receiver, method, None)):
             return lambda sample: send(receiver, sample.update, scalars_of(sample))
     if callable(receiver):
-        return receiver
+        return cast("Sink", receiver)
     raise SettingError(
         "a sink has add_scalar (a SummaryWriter), log_metrics (mlflow) or log (wandb, trackio), or "
         f"is a function of a sample; got {type(receiver).__name__}. Give the writer or run itself."
