@@ -5,6 +5,7 @@
     |   |-- GateValueError            a gate value outside (0, 1), a gain that is not a number
     |   |-- UnknownNameError          a cell, gate, state, norm, key or preset that does not exist
     |   |-- ShapeError                wrong rank, width or length of a tensor
+    |   |-- SubjectError              something that is no cell where one is measured
     |   |-- DtypeError                a dtype that does not fit or that the device lacks
     |   |-- SettingError              an impossible value, or a TOML file that cannot be read
     |   |-- CellLoadError             a user's cell: missing file, missing name, a wrong return
@@ -49,6 +50,10 @@ class UnknownNameError(RequestError, KeyError):
 
 class ShapeError(RequestError, ValueError):
     """A tensor of the wrong rank, width or length."""
+
+
+class SubjectError(RequestError, TypeError):
+    """What came to be measured is no cell."""
 
 
 class DtypeError(RequestError, TypeError):
@@ -116,7 +121,7 @@ class Interrupted(GradflowError):
         self.partial = partial
 
 
-def nearest_name(name: str, known: Iterable[str]) -> str:
+def nearest_name(name: object, known: Iterable[str]) -> str:
     """Return a sentence that offers the known name closest to `name`, and lists them all.
 
     >>> nearest_name("lsmt", ["lstm", "gru"])
@@ -128,6 +133,6 @@ def nearest_name(name: str, known: Iterable[str]) -> str:
     """
     names = sorted(known)
     folded = {other.casefold(): other for other in reversed(names)}
-    close = difflib.get_close_matches(name.casefold(), folded, n=1)
+    close = difflib.get_close_matches(str(name).casefold(), folded, n=1)
     listing = f"Known: {', '.join(names)}."
     return f"Did you mean {folded[close[0]]!r}? {listing}" if close else listing

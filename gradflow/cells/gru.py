@@ -119,6 +119,7 @@ class GRU(Cell):
         base = known if self.bias_hh is None else known + self.bias_hh
         return base.expand_as(drive)
 
+    @torch.no_grad()
     def linearize(
         self,
         drive: Drive,

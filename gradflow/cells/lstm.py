@@ -75,6 +75,7 @@ class LSTM(Cell):
             mul(output, tanh(c_new, out=squashed), out=h_new)
         return states
 
+    @torch.no_grad()
     def linearize(
         self,
         drive: Drive,

@@ -87,6 +87,7 @@ class RNN(Cell):
             squash(multiply(row, h[t], weight, out=h[t + 1]))
         return states
 
+    @torch.no_grad()
     def linearize(
         self,
         drive: Drive,

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from gradflow.cells.base import CellLike, require_state
+from gradflow.cells.base import CellLike
 from gradflow.cells.shapes import State
 from gradflow.engine.blocks import BlockName, BlockPlace, Norm, locate_block, require_norm
 from gradflow.engine.denormals import flushed_denormals
@@ -19,7 +19,7 @@ from gradflow.engine.run_checks import require_run
 from gradflow.engine.zeros import ZeroReason, explain_zeros
 from gradflow.errors import Interrupted, UnknownNameError, nearest_name
 
-__all__ = ["JacobianNorms", "Method", "Progress", "jacobian_norms", "require_run"]
+__all__ = ["JacobianNorms", "Method", "Progress", "jacobian_norms"]
 
 Method = Literal["auto", "dense", "diagonal", "generic", "jump", "krylov"]
 
@@ -96,6 +96,7 @@ def jacobian_norms(
         The norms; see `JacobianNorms`.
 
     Raises:
+        SubjectError: `cell` is no cell; `from_torch` gives those of a torch layer.
         ShapeError, DtypeError: x or state do not fit the cell, or `at` does not fit x.
         UnknownNameError: no such block, norm or method, or a method that does not apply.
         Interrupted: stopped from the keyboard; its `partial` has the norms measured by then.
@@ -111,7 +112,6 @@ def jacobian_norms(
         raise UnknownNameError(
             f"there is no method {method!r}. {nearest_name(method, get_args(Method))}"
         )
-    require_state(cell, state)
     require_run(cell, x, state)
     place = locate_block(block or (cell.kept_part, cell.kept_part), cell.parts, state)
     points = measured_points(at, x.shape[0])

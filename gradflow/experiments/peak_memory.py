@@ -1,4 +1,4 @@
-"""How many bytes the tensors of a computation have at most, as torch's profiler counts them."""
+"""How many bytes a computation takes at most, and how many the machine has."""
 
 from __future__ import annotations
 
@@ -27,3 +27,11 @@ def peak_bytes(run: Callable[[], object]) -> int:
         held += change
         most = max(most, held)
     return most
+
+
+def physical_memory() -> float:
+    """Return the bytes of memory that the machine has, infinity where the system does not say."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):  # Windows has no sysconf
+        return float("inf")

@@ -8,6 +8,7 @@ import torch
 
 from gradflow.config import SpectrumSettings
 from gradflow.engine.lyapunov import LyapunovSpectrum, lyapunov_spectrum
+from gradflow.errors import Interrupted
 from gradflow.experiments.held_cells import require_device
 from gradflow.experiments.spectrum_checks import spectrum_checks, spectrum_notes
 from gradflow.experiments.spectrum_subjects import SpectrumSubject, spectrum_subject
@@ -31,6 +32,7 @@ def run_spectrum(settings: SpectrumSettings, *, progress: Progress | None = None
         UnknownNameError, CellLoadError: a cell or device that does not exist, or does not load.
         SeriesError, ShapeError, SettingError: data or numbers that do not fit.
         DivergenceError: the state did not stay finite.
+        Interrupted: stopped from the keyboard; its `partial` is the result up to then.
     """
     watch = Stopwatch()
     require_device(settings.device, torch.float64)
@@ -40,14 +42,20 @@ def run_spectrum(settings: SpectrumSettings, *, progress: Progress | None = None
         if progress is not None:
             progress(settings.cell, done, total)
 
-    measured = lyapunov_spectrum(
-        subject.cell,
-        subject.state,
-        subject.x,
-        settings.count,
-        settings.warmup,
-        progress=report,
-    )
+    try:
+        measured = lyapunov_spectrum(
+            subject.cell,
+            subject.state,
+            subject.x,
+            settings.count,
+            settings.warmup,
+            progress=report,
+        )
+    except Interrupted as stop:
+        if isinstance(stop.partial, LyapunovSpectrum):
+            so_far = _result(settings, subject, stop.partial, watch, interrupted=str(stop))
+            raise Interrupted(str(stop), partial=so_far) from None
+        raise
     return _result(settings, subject, measured, watch)
 
 
@@ -56,7 +64,10 @@ def _result(
     subject: SpectrumSubject,
     measured: LyapunovSpectrum,
     watch: Stopwatch,
+    *,
+    interrupted: str | None = None,
 ) -> SpectrumResult:
+    stopped = {} if interrupted is None else {"interrupted": interrupted}
     series = subject.series
     return SpectrumResult(
         cell=settings.cell,
@@ -81,7 +92,7 @@ def _result(
         notes=(*_cell_notes(settings, subject), *spectrum_notes(measured)),
         checks=spectrum_checks(subject, measured),
         config=settings.to_json(),
-        environment=provenance("spectrum", settings, watch),
+        environment={**provenance("spectrum", settings, watch), **stopped},
     )
 
 

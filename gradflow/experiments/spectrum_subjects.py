@@ -16,6 +16,7 @@ from gradflow.checkpoints.user_cells import load_cell
 from gradflow.config import SpectrumSettings
 from gradflow.engine.trajectory import zero_input
 from gradflow.errors import SettingError, ShapeError
+from gradflow.experiments.peak_memory import physical_memory
 
 STEPS = 2000  # where neither --steps nor --data says how many
 
@@ -45,7 +46,7 @@ def spectrum_subject(settings: SpectrumSettings) -> SpectrumSubject:
     Raises:
         UnknownNameError, CellLoadError: the cell does not exist or does not load.
         SeriesError, ShapeError: the data cannot be read, is too short or does not fit the cell.
-        SettingError: several networks of a user's cell.
+        SettingError: several networks of a user's cell, or more than there is memory for.
     """
     series = None if settings.data is None else load_series(settings.data)
     width = settings.input_size if series is None else series.values.shape[2]
@@ -56,7 +57,9 @@ def spectrum_subject(settings: SpectrumSettings) -> SpectrumSubject:
             f"--networks draws the weights of a built-in cell, and {settings.cell} has its own; "
             f"got {settings.networks}. Use --trajectories for more runs of the one network."
         )
-    cells = [_load(settings, width, generator) for _ in range(settings.networks)]
+    first = _load(settings, width, generator)
+    _require_memory(first, settings)
+    cells = [first, *(_load(settings, width, generator) for _ in range(settings.networks - 1))]
     rows = _rows(settings, series)
     cell = _stacked(cells, rows // settings.networks)
     state = _start(cell, rows, settings, generator)
@@ -81,6 +84,20 @@ def _load(settings: SpectrumSettings, width: int, generator: torch.Generator) ->
                 parameter.copy_(scale / math.sqrt(parameter.shape[-1]) * drawn)
                 _require_in_range(parameter, f"--gain {settings.gain:g}")
     return cell
+
+
+def _require_memory(cell: CellLike, settings: SpectrumSettings) -> None:
+    """Raise where the weights of all networks are more than the machine has memory for."""
+    if settings.networks == 1 or not isinstance(cell, Cell):
+        return
+    weights = sum(p.numel() * p.element_size() for p in cell.parameters())
+    needed, there = weights * settings.networks * settings.trajectories, physical_memory()
+    if needed > there:
+        raise SettingError(
+            f"all networks are kept at once, {weights:,} bytes of weights for each run; "
+            f"--networks {settings.networks} with --trajectories {settings.trajectories} would be "
+            f"{needed / 1e9:,.0f} GB, and this machine has {there / 1e9:,.0f} GB. Ask for fewer."
+        )
 
 
 def _require_in_range(values: Tensor, what: str) -> None:

@@ -69,3 +69,45 @@ def test_a_stopped_comparison_keeps_its_whole_initializations(
     kept = json.loads(answer.out)["results"]["inits"] if answer.out else []
     assert [flow["init"] for flow in kept] == ["xavier"][:runs_before]
     assert (tmp_path / "run" / "result.json").exists() == bool(runs_before)
+
+
+@pytest.mark.parametrize("measured", [0, 1000])
+def test_a_stopped_spectrum_keeps_the_steps_it_measured(
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    measured: int,
+):
+    """The exponents of the steps so far are those of a shorter run; a warm-up alone is none."""
+
+    def press_control_c(_: ProgressReport, what: str, done: int, total: int) -> None:
+        assert (what, total) == ("rnn", 50_000_600)
+        if done > 600 + measured:
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.chdir(tmp_path)
+    warmup = 600 if measured else 50_000_599
+    steps = 50_000_600 - warmup
+    asked = ["--cell", "rnn", "--hidden", "3", "--warmup", str(warmup), "--steps", str(steps)]
+    with monkeypatch.context() as patch:
+        patch.setattr(ProgressReport, "__call__", press_control_c)
+        answer = in_process(capsys, "spectrum", *asked, "--format", "json", "--out", "run")
+    assert answer.code == 130, answer.err
+    last = answer.err.strip().splitlines()[-1]
+    assert (tmp_path / "run").exists() == bool(measured)
+    if not measured:
+        assert last == "Interrupted: 0 of 1 steps are measured."
+        return
+    document = json.loads(answer.out)
+    assert document == json.loads((tmp_path / "run" / "result.json").read_text())
+    assert (
+        document["environment"]["interrupted"]
+        == f"{document['results']['steps']} of 50000000 steps are measured."
+    )
+    assert all(check["passed"] for check in document["checks"])
+    shorter = ["--warmup", "600", "--steps", str(document["results"]["steps"])]
+    whole = in_process(
+        capsys, "spectrum", *asked[:4], *shorter, "--format", "json", "--out", "other"
+    )
+    wanted = json.loads(whole.out)["results"]
+    assert document["results"]["exponents"] == pytest.approx(wanted["exponents"], rel=1e-12)

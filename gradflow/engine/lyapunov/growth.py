@@ -12,7 +12,8 @@ class GrowthSums:
     """Sums of ln growth (batch, count) over the steps of a run, and over blocks of them.
 
     Growth is correlated from step to step, so its standard error comes from the means of blocks
-    that are long enough to be nearly independent.
+    that are long enough to be nearly independent. What a run that was stopped had added by then
+    is as good as that of a shorter run, but for the block that it was in.
 
     Args:
         rows, count: shape of one step's growth.
@@ -21,17 +22,21 @@ class GrowthSums:
     """
 
     def __init__(self, rows: int, count: int, *, steps: int, blocks: int) -> None:
-        self._blocks = max(1, min(blocks, steps))
-        self._steps, self._done = steps, 0
+        self._steps, self._blocks = steps, max(1, min(blocks, steps))
         self._sums = torch.zeros(self._blocks, rows, count, dtype=torch.float64)
-        self._lengths = [0] * self._blocks
+        self._done = 0
+
+    @property
+    def done(self) -> int:
+        """How many steps were added."""
+        return self._done
 
     def add(self, growth: Tensor) -> None:
-        """Add the growth of one step."""
-        block = self._done * self._blocks // self._steps
-        self._sums[block] += growth.cpu()
-        self._lengths[block] += 1
-        self._done += 1
+        """Add the growth of some steps, (time, batch, count), all of them or none."""
+        done = self._done + growth.shape[0]
+        block = torch.arange(self._done, done) * self._blocks // self._steps
+        sums = self._sums.index_add(0, block, growth.cpu())
+        self._sums, self._done = sums, done  # one statement, so that Ctrl-C finds no half of it
 
     def sort(self) -> None:
         """Put each row's entries in descending order of their sums."""
@@ -41,17 +46,20 @@ class GrowthSums:
     @property
     def means(self) -> Tensor:
         """Mean growth per step, (batch, count)."""
-        return self._sums.sum(dim=0) / self._steps
+        return self._sums.sum(dim=0) / self._done
 
     @property
     def standard_errors(self) -> Tensor:
         """Standard errors of the means over all rows, (count,); nan where they cannot be known.
 
-        The larger of two estimates: from all blocks as if independent, and from the rows' means,
-        which differ more than their blocks do where rows are different networks.
+        The larger of two estimates: from all complete blocks as if independent, and from the rows'
+        means, which differ more than their blocks do where rows are different networks.
         """
-        lengths = torch.tensor(self._lengths, dtype=torch.float64)
-        by_block = self._sums / lengths[:, None, None]
+        edges = -(
+            -torch.arange(self._blocks + 1) * self._steps // self._blocks
+        )  # of each, rounded up
+        complete = edges[1:] <= self._done
+        by_block = self._sums[complete] / edges.diff()[complete, None, None]
         return torch.fmax(_error_of_mean(by_block.flatten(0, 1)), _error_of_mean(self.means))
 
 

@@ -40,6 +40,7 @@ class LyapunovRun:
         )
         self._sums: GrowthSums | None = None
         self._exact = [True] * subject.state_size
+        self.state = subject.state  # after the steps that were taken
         self.method = "qr"
 
     def take(self, chunk: Chunk) -> None:
@@ -57,8 +58,13 @@ class LyapunovRun:
         if self._sums is None:
             measured = self._steps - self._warmup
             self._sums = GrowthSums(*growth.shape[1:], steps=measured, blocks=self._blocks)
-        for grown in growth[max(0, self._warmup - chunk.start) :]:
-            self._sums.add(grown)
+        self._sums.add(growth[max(0, self._warmup - chunk.start) :])
+        self.state = chunk.last
+
+    @property
+    def measured(self) -> int:
+        """How many steps were measured by now."""
+        return 0 if self._sums is None else self._sums.done
 
     def finish(self) -> tuple[GrowthSums, tuple[ZeroReason | None, ...]]:
         """Return the sums, and for each of their directions why it is -inf, or None."""

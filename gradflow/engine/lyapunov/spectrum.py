@@ -24,7 +24,7 @@ from gradflow.engine.lyapunov.subject import Subject, make_subject
 from gradflow.engine.threads import threads_for
 from gradflow.engine.trajectory import run_in_chunks
 from gradflow.engine.zeros import ZeroReason
-from gradflow.errors import ShapeError
+from gradflow.errors import Interrupted, ShapeError
 
 BLOCKS = 20
 Progress = Callable[[int, int], None]
@@ -96,8 +96,10 @@ def lyapunov_spectrum(
         The exponents; see `LyapunovSpectrum`.
 
     Raises:
+        SubjectError: `step` is neither a cell nor a function.
         ShapeError, DtypeError: x, state, count or warmup do not fit.
         DivergenceError: the state, or its Jacobian, is no longer finite.
+        Interrupted: stopped from the keyboard; its `partial` has what was measured by then.
 
     >>> def halve(x, s):
     ...     return s * torch.tensor([0.5, 0.25])
@@ -108,38 +110,49 @@ def lyapunov_spectrum(
     subject = make_subject(step, state, x)
     count = _count(count, subject)
     total = subject.x.shape[0]
-    if not 0 <= warmup < total:
+    if not isinstance(warmup, int) or not 0 <= warmup < total:
         raise ShapeError(
             "the warm-up comes off the steps of x, and at least one must be left to measure; "
             f"got warmup {warmup} and {total} steps. Give a longer x or a shorter warm-up."
         )
     work = subject.state_size**2 * count // 8  # QR gains less from threads than a product does
-    with flushed_denormals(), torch.no_grad(), threads_for(work):
-        run = LyapunovRun(subject, count, steps=total, warmup=warmup, blocks=blocks)
-        length = subject.chunk_length(total)
-        for chunk in run_in_chunks(subject.recurrence, subject.x, subject.state, length):
-            run.take(chunk)
-            if progress is not None:
-                progress(chunk.start + chunk.steps, total)
-        sums, reasons = run.finish()
+    run = LyapunovRun(subject, count, steps=total, warmup=warmup, blocks=blocks)
+    try:
+        with flushed_denormals(), torch.no_grad(), threads_for(work):
+            length = subject.chunk_length(total)
+            for chunk in run_in_chunks(subject.recurrence, subject.x, subject.state, length):
+                run.take(chunk)
+                if progress is not None:
+                    progress(chunk.start + chunk.steps, total)
+    except KeyboardInterrupt:
+        raise Interrupted(
+            f"{run.measured} of {total - warmup} steps are measured.",
+            partial=_collect(run, subject, count, warmup) if run.measured else None,
+        ) from None
+    return _collect(run, subject, count, warmup)
+
+
+def _collect(run: LyapunovRun, subject: Subject, count: int, warmup: int) -> LyapunovSpectrum:
+    """Return what the run has measured by now."""
+    sums, reasons = run.finish()
     order = sums.means.mean(dim=0).argsort(descending=True, stable=True)[:count]
     return LyapunovSpectrum(
         exponents=sums.means.mean(dim=0)[order],
         standard_errors=sums.standard_errors[order],
         by_row=sums.means[:, order],
         zero_reason=tuple(reasons[index] for index in order.tolist()),
-        steps=total - warmup,
+        steps=run.measured,
         warmup=warmup,
         state_size=subject.state_size,
         method=run.method,
-        final_state=chunk.last,
+        final_state=run.state,
     )
 
 
 def _count(count: int | None, subject: Subject) -> int:
     if count is None:
         return subject.state_size
-    if not 1 <= count <= subject.state_size:
+    if not isinstance(count, int) or not 1 <= count <= subject.state_size:
         raise ShapeError(
             f"a state of {subject.state_size} numbers has as many exponents; got count {count}."
         )

@@ -38,7 +38,7 @@ class StepFunction:
     """
 
     def __init__(self, function: StepFunctionLike, state: GivenState, *, driven: bool) -> None:
-        parts = (state,) if isinstance(state, Tensor) else tuple(state)
+        parts = tuple(state) if isinstance(state, list | tuple) else (state,)
         for part in parts:
             if not isinstance(part, Tensor) or not part.is_floating_point():
                 got = part.dtype if isinstance(part, Tensor) else type(part).__name__

@@ -13,15 +13,15 @@ from gradflow.cells.arguments import require_state
 from gradflow.cells.protocol import CellLike, Linearization, Recurrence
 from gradflow.cells.shapes import State
 from gradflow.engine.generic import GENERIC_CHUNK_ELEMENTS
-from gradflow.engine.jacobian_norms import require_run
 from gradflow.engine.lyapunov.step_functions import (
     GivenState,
     StepFunction,
     StepFunctionLike,
     differentiate,
 )
+from gradflow.engine.run_checks import require_run
 from gradflow.engine.trajectory import Chunk, chunk_length, constant_input, zero_input
-from gradflow.errors import ShapeError
+from gradflow.errors import ShapeError, SubjectError
 
 
 @dataclass(frozen=True)
@@ -85,10 +85,11 @@ def make_subject(step: CellLike | StepFunctionLike, state: GivenState, x: Tensor
     """Return the subject, after checking that step, state and x fit each other.
 
     Raises:
-        ShapeError, DtypeError: they do not.
+        SubjectError: `step` does not step.
+        ShapeError, DtypeError: they do not fit.
     """
-    if isinstance(x, int) and x < 1:
-        raise ShapeError(f"x as a number is the steps of a run without input, 1 or more; got {x}.")
+    _require_input(x)
+    _require_step(step)
     if isinstance(step, CellLike):
         return _cell_subject(step, state, x)
     if isinstance(step, nn.Module) and isinstance(x, int):
@@ -111,8 +112,36 @@ def make_subject(step: CellLike | StepFunctionLike, state: GivenState, x: Tensor
     return Subject(function, measured, closed_form=False, state=function.start, x=inputs)
 
 
+def _require_input(x: object) -> None:
+    if isinstance(x, Tensor) and x.layout == torch.strided:
+        return
+    if not isinstance(x, int) or isinstance(x, bool) or x < 1:
+        got = f"a tensor of layout {x.layout}" if isinstance(x, Tensor) else _shown(x)
+        raise ShapeError(
+            "x is the input of a run, a plain torch.Tensor with the steps on its first axis; or "
+            f"the steps of a run without input, a whole number, 1 or more; got {got}."
+        )
+
+
+def _shown(x: object) -> str:
+    return repr(x) if x is None or isinstance(x, int | float) else f"a {type(x).__name__}"
+
+
+def _require_step(step: object) -> None:
+    if isinstance(step, nn.RNNBase):
+        raise SubjectError(
+            f"a spectrum is measured of one step; got the whole layer {type(step).__name__}. "
+            "gradflow.from_torch(layer) gives its cells."
+        )
+    if not callable(step) and not isinstance(step, CellLike):
+        raise SubjectError(
+            "a spectrum is measured of a cell, or of a function step(x, state) that returns the "
+            f"new state; got a {type(step).__name__}."
+        )
+
+
 def _cell_subject(cell: CellLike, state: GivenState, x: Tensor | int) -> Subject:
-    given = (state,) if isinstance(state, Tensor) else tuple(state)
+    given = tuple(state) if isinstance(state, list | tuple) else (state,)
     require_state(cell, given)
     inputs = zero_input(cell, given[0].shape[0], x) if isinstance(x, int) else x
     require_run(cell, inputs, given)

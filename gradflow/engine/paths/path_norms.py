@@ -16,16 +16,15 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gradflow.cells.arguments import require_state
 from gradflow.cells.protocol import CellLike
 from gradflow.cells.shapes import State
 from gradflow.engine.blocks import BlockName, Norm, require_norm
 from gradflow.engine.denormals import flushed_denormals
-from gradflow.engine.jacobian_norms import require_run
 from gradflow.engine.paths.products import WITHOUT, PathPlaces, PathProducts
 from gradflow.engine.paths.steps import PathSteps
 from gradflow.engine.paths.zeros import Reasons, path_zero_reasons
 from gradflow.engine.points import measured_points, points_within
+from gradflow.engine.run_checks import require_run
 from gradflow.engine.threads import threads_for
 from gradflow.engine.trajectory import run_in_chunks
 from gradflow.errors import UnknownNameError, nearest_name
@@ -94,6 +93,7 @@ def path_norms(
         lacks that entry, and `notes` says why.
 
     Raises:
+        SubjectError: `cell` is no cell; `from_torch` gives those of a torch layer.
         ShapeError, DtypeError: x or state do not fit the cell, or `at` does not fit x.
         UnknownNameError: no such gate, block or norm.
         CellLoadError: a user's cell whose gates cannot be cut.
@@ -107,9 +107,8 @@ def path_norms(
     (True, ['candidate', 'forget', 'input', 'output'])
     """
     require_norm(norm)
-    require_state(cell, state)
     require_run(cell, x, state)
-    cut = (cut,) if isinstance(cut, str) else tuple(cut)
+    cut = (cut,) if isinstance(cut, str) else tuple(cut or ())
     each = _cuttable(cell, cut)
     points = measured_points(at, x.shape[0])
     places = PathPlaces.of(cell, state, block or (cell.kept_part, cell.kept_part))
