@@ -74,6 +74,7 @@ COMMAND_SETTINGS: dict[str, type[Settings]] = {
 }
 # What every command takes beside its settings; these never change what is measured.
 COMMON_OPTIONS = ("config", "out", "format", "quiet", "debug", "force")
+DRAWING_OPTIONS = ("style",)  # of the commands that draw; how a figure looks is no setting either
 _PREFIX = "GRADFLOW_"
 _PACKAGE = Path(__file__).parent
 
@@ -133,7 +134,7 @@ def flag_name(key: str) -> str:
 def unknown_variables(environment: Mapping[str, str]) -> list[str]:
     """Return a sentence for each `GRADFLOW_*` variable that no command reads."""
     keys = {key for model in COMMAND_SETTINGS.values() for key in model.model_fields}
-    known = {_PREFIX + key.upper() for key in (*keys, *COMMON_OPTIONS)}
+    known = {_PREFIX + key.upper() for key in (*keys, *COMMON_OPTIONS, *DRAWING_OPTIONS)}
     return [
         f"{name} is no setting of any command. {nearest_name(name, known)}"
         for name in sorted(environment)

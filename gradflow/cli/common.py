@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 import typer
 
-from gradflow.cli.options import FORMATS
+from gradflow.cli.options import FORMATS, STYLES
 from gradflow.cli.progress import ProgressReport
 from gradflow.cli.streams import kept_for_the_result, say, write_result, write_table
 from gradflow.errors import Interrupted, UnknownNameError, nearest_name
@@ -38,6 +38,7 @@ class Request:
     folder: Path
     format: str
     quiet: bool
+    style: str = STYLES[0]
 
 
 def read_request(context: typer.Context, model: str, more: tuple[str, ...] = ()) -> Request:
@@ -57,6 +58,7 @@ def read_request(context: typer.Context, model: str, more: tuple[str, ...] = ())
 
     given = dict(context.params)
     how = {name: given.pop(name) for name in COMMON}
+    style = require_style(given.pop("style", None))  # not every command draws
     if not how["quiet"]:
         for sentence in config.unknown_variables(os.environ):
             say(f"Note: {sentence}")
@@ -69,7 +71,8 @@ def read_request(context: typer.Context, model: str, more: tuple[str, ...] = ())
     digest = config.settings_digest(model, settings)
     folder = store.run_folder(model, digest, how["out"])
     store.require_free(folder, digest, force=how["force"])
-    return Request(model, settings, folder, require_format(how["format"], more), how["quiet"])
+    shown_as = require_format(how["format"], more)
+    return Request(model, settings, folder, shown_as, how["quiet"], style)
 
 
 def require_format(name: str | None, more: tuple[str, ...] = ()) -> str:
@@ -83,6 +86,19 @@ def require_format(name: str | None, more: tuple[str, ...] = ()) -> str:
     known = (*FORMATS, *more)
     if name not in known:
         raise UnknownNameError(f"--format knows no {name!r}. {nearest_name(name, known)}")
+    return name
+
+
+def require_style(name: str | None) -> str:
+    """Return the style of the figures, that of the screen when none is named.
+
+    Raises:
+        UnknownNameError: there is no such style.
+    """
+    if name is None:
+        return STYLES[0]
+    if name not in STYLES:
+        raise UnknownNameError(f"--style knows no {name!r}. {nearest_name(name, STYLES)}")
     return name
 
 
@@ -132,6 +148,7 @@ def deliver(request: Request, result: Result, outputs: Outputs) -> None:
         typer.Exit: otherwise always, with 0 or 1.
     """
     from gradflow import config, documents, store
+    from gradflow.present.theme import theme_of
 
     document = result.to_json()
     if request.format == "json":
@@ -142,7 +159,7 @@ def deliver(request: Request, result: Result, outputs: Outputs) -> None:
         write_result(outputs.formats[request.format])
     else:
         write_table(outputs.table)
-    figures = outputs.figure_files()
+    figures = outputs.figure_files(theme_of(request.style).formats)
     store.save_run(
         request.folder,
         document,

@@ -16,6 +16,7 @@ from gradflow.cli.options import (
     Out,
     Quiet,
     Seed,
+    Style,
     Switch,
     Text,
     TextList,
@@ -115,6 +116,7 @@ def decay(
     config: Config = None,
     out: Out = None,
     format: Format = None,
+    style: Style = None,
     quiet: Quiet = False,
     debug: Debug = False,
     force: Force = False,
@@ -130,4 +132,4 @@ def decay(
     from gradflow.present.decay import decay_outputs
 
     result = measure(request, run_decay)
-    deliver(request, result, decay_outputs(result))
+    deliver(request, result, decay_outputs(result, style=request.style))

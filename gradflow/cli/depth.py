@@ -16,6 +16,7 @@ from gradflow.cli.options import (
     Out,
     Quiet,
     Seed,
+    Style,
     Switch,
     Text,
     TextList,
@@ -148,6 +149,7 @@ def depth(
     config: Config = None,
     out: Out = None,
     format: Format = None,
+    style: Style = None,
     quiet: Quiet = False,
     debug: Debug = False,
     force: Force = False,
@@ -163,4 +165,4 @@ def depth(
     from gradflow.present.depth import depth_outputs
 
     result = measure(request, run_depth)
-    deliver(request, result, depth_outputs(result))
+    deliver(request, result, depth_outputs(result, style=request.style))

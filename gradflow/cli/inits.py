@@ -16,6 +16,7 @@ from gradflow.cli.options import (
     Out,
     Quiet,
     Seed,
+    Style,
     Text,
     TextList,
     dtype_setting,
@@ -86,6 +87,7 @@ def inits(
     config: Config = None,
     out: Out = None,
     format: Format = None,
+    style: Style = None,
     quiet: Quiet = False,
     debug: Debug = False,
     force: Force = False,
@@ -101,4 +103,4 @@ def inits(
     from gradflow.present.inits import inits_outputs
 
     result = measure(request, run_inits)
-    deliver(request, result, inits_outputs(result))
+    deliver(request, result, inits_outputs(result, style=request.style))

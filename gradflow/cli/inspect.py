@@ -15,6 +15,7 @@ from gradflow.cli.options import (
     Out,
     Quiet,
     Seed,
+    Style,
     Switch,
     Text,
     TextList,
@@ -134,6 +135,7 @@ def inspect(
     config: Config = None,
     out: Out = None,
     format: InspectFormat = None,
+    style: Style = None,
     quiet: Quiet = False,
     debug: Debug = False,
     force: Force = False,
@@ -149,4 +151,4 @@ def inspect(
     from gradflow.present.inspect import inspect_outputs
 
     result = measure(request, run_inspect)
-    deliver(request, result, inspect_outputs(result))
+    deliver(request, result, inspect_outputs(result, style=request.style))

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 FORMATS = ("table", "json", "csv")
+STYLES = ("screen", "paper")
 _PANEL = "How it runs and is shown"
 
 
@@ -123,6 +124,18 @@ Format = Annotated[
         help=with_default("What standard output carries: table, json or csv.", "table"),
         envvar="GRADFLOW_FORMAT",
         autocompletion=one_of(*FORMATS),
+        rich_help_panel=_PANEL,
+    ),
+]
+Style = Annotated[
+    Text,
+    typer.Option(
+        metavar="NAME",
+        help=with_default(
+            "How figures look: screen, or paper (one or two columns wide, and PDF too).", "screen"
+        ),
+        envvar="GRADFLOW_STYLE",
+        autocompletion=one_of(*STYLES),
         rich_help_panel=_PANEL,
     ),
 ]

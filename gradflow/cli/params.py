@@ -15,6 +15,7 @@ from gradflow.cli.options import (
     Out,
     Quiet,
     Seed,
+    Style,
     Switch,
     Text,
     TextList,
@@ -84,6 +85,7 @@ def params(
     config: Config = None,
     out: Out = None,
     format: Format = None,
+    style: Style = None,
     quiet: Quiet = False,
     debug: Debug = False,
     force: Force = False,
@@ -98,4 +100,4 @@ def params(
     from gradflow.present.params import params_outputs
 
     result = measure(request, run_params)
-    deliver(request, result, params_outputs(result))
+    deliver(request, result, params_outputs(result, style=request.style))

@@ -15,6 +15,7 @@ from gradflow.cli.options import (
     Out,
     Quiet,
     Seed,
+    Style,
     Text,
     one_of,
     setting,
@@ -115,6 +116,7 @@ def parity(
     config: Config = None,
     out: Out = None,
     format: Format = None,
+    style: Style = None,
     quiet: Quiet = False,
     debug: Debug = False,
     force: Force = False,
@@ -130,4 +132,4 @@ def parity(
     from gradflow.present.parity import parity_outputs
 
     result = measure(request, run_parity)
-    deliver(request, result, parity_outputs(result))
+    deliver(request, result, parity_outputs(result, style=request.style))

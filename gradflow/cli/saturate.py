@@ -16,6 +16,7 @@ from gradflow.cli.options import (
     Out,
     Quiet,
     Seed,
+    Style,
     Switch,
     Text,
     TextList,
@@ -67,6 +68,7 @@ def saturate(
     config: Config = None,
     out: Out = None,
     format: Format = None,
+    style: Style = None,
     quiet: Quiet = False,
     debug: Debug = False,
     force: Force = False,
@@ -82,4 +84,4 @@ def saturate(
     from gradflow.present.saturate import saturate_outputs
 
     result = measure(request, run_saturate)
-    deliver(request, result, saturate_outputs(result))
+    deliver(request, result, saturate_outputs(result, style=request.style))

@@ -16,6 +16,7 @@ from gradflow.cli.options import (
     Out,
     Quiet,
     Seed,
+    Style,
     Text,
     reset_setting,
     setting,
@@ -95,6 +96,7 @@ def spectrum(
     config: Config = None,
     out: Out = None,
     format: Format = None,
+    style: Style = None,
     quiet: Quiet = False,
     debug: Debug = False,
     force: Force = False,
@@ -110,4 +112,4 @@ def spectrum(
     from gradflow.present.spectrum import spectrum_outputs
 
     result = measure(request, run_spectrum)
-    deliver(request, result, spectrum_outputs(result))
+    deliver(request, result, spectrum_outputs(result, style=request.style))

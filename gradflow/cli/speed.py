@@ -16,6 +16,7 @@ from gradflow.cli.options import (
     Out,
     Quiet,
     Seed,
+    Style,
     Text,
     TextList,
     setting,
@@ -57,6 +58,7 @@ def speed(
     config: Config = None,
     out: Out = None,
     format: Format = None,
+    style: Style = None,
     quiet: Quiet = False,
     debug: Debug = False,
     force: Force = False,
@@ -71,4 +73,4 @@ def speed(
     from gradflow.present.speed import speed_outputs
 
     result = measure(request, run_speed)
-    deliver(request, result, speed_outputs(result))
+    deliver(request, result, speed_outputs(result, style=request.style))

@@ -15,6 +15,7 @@ from gradflow.cli.options import (
     Out,
     Quiet,
     Seed,
+    Style,
     Switch,
     Text,
     TextList,
@@ -66,6 +67,7 @@ def step(
     config: Config = None,
     out: Out = None,
     format: Format = None,
+    style: Style = None,
     quiet: Quiet = False,
     debug: Debug = False,
     force: Force = False,
@@ -81,4 +83,4 @@ def step(
     from gradflow.present.step import step_outputs
 
     result = measure(request, run_step)
-    deliver(request, result, step_outputs(result))
+    deliver(request, result, step_outputs(result, style=request.style))

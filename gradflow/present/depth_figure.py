@@ -17,7 +17,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from gradflow.present import depth_words as words
-from gradflow.present.layout import Grid, Words, make_sheet
+from gradflow.present.layout import Grid, Words, labels_that_fit, make_sheet
 from gradflow.present.palette import INK, QUIET
 from gradflow.present.theme import Theme, describe, inches_of, text_width, theme_context
 from gradflow.records.depth import DepthMap, DepthResult
@@ -108,8 +108,8 @@ def _write_numbers(
     ax: Axes, found: DepthMap, values: np.ndarray, *, theme: Theme, scale: Normalize, varying: bool
 ) -> None:
     """Write log10 of the norm into some columns, and n below them where it varies."""
-    size = theme.font * 0.72
-    for column in _numbered(ax, found, size):
+    size = theme.small
+    for column in _numbered(ax, values, size):
         lag = int(found.lags[column])
         for row, value in enumerate(values[:, column]):
             if math.isfinite(value):
@@ -140,16 +140,16 @@ def _exponent(value: float) -> str:
     return f"{value:.1f}" if abs(value) < 99.95 else f"{value:.0f}"
 
 
-def _numbered(ax: Axes, found: DepthMap, size: float) -> list[int]:
+def _numbered(ax: Axes, values: np.ndarray, size: float) -> list[int]:
     """Return the columns that get numbers: evenly spaced, as many as have room."""
-    width = text_width("-00.0", size) * 1.6
-    room = max(2, int(inches_of(ax)[0] / width))
-    count = min(_NUMBERS, room, len(found.lags))
-    steps = np.linspace(0, len(found.lags) - 1, count)
-    inset = 0.5 * width / inches_of(ax)[0] * len(found.lags)  # numbers stay inside the panel
-    last = len(found.lags) - 1
-    inside = np.clip(steps, min(inset, last / 2), max(last - inset, last / 2))
-    return sorted({round(float(step)) for step in inside})
+    texts = {_exponent(value) for value in values[np.isfinite(values)]}
+    widest = max([*texts, "-00.0"], key=lambda text: text_width(text, size))
+    steps = values.shape[1]
+    count = min(_NUMBERS, labels_that_fit(ax, widest, size), steps)
+    # half a number's width from either edge, so that it stays inside
+    inset = 0.5 * text_width(widest, size) / inches_of(ax)[0] * steps
+    inset = min(max(0.0, inset), (steps - 1) / 2)
+    return sorted({round(float(step)) for step in np.linspace(inset, steps - 1 - inset, count)})
 
 
 def _values(found: DepthMap) -> np.ndarray:

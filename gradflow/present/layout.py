@@ -10,23 +10,26 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from gradflow.present.palette import QUIET
-from gradflow.present.theme import Theme, text_width, wrapped
+from gradflow.present.theme import Theme, inches_of, text_width, wrapped
 
 _LINE = 1.35  # line height in em
 _BOLD = 1.13  # bold letters are that much wider
 _BETWEEN = 4.2  # em between panels: tick labels above, the next title below
 _TITLE_ROOM, _AXIS_ROOM = 1.9, 3.6  # em above the first row (its titles) and below the last
+_BARE_ROOM = 0.8  # em above the first row where it has no titles
+_LOWEST = 0.8  # inches: no panel is made lower than that to fit the page
 
 
 @dataclass(frozen=True)
 class Words:
-    """The texts around the panels; any may be empty."""
+    """The texts around the panels; any may be empty. On paper they stand outside the figure."""
 
     title: str = ""
     subtitle: str = ""
@@ -35,7 +38,10 @@ class Words:
 
 @dataclass(frozen=True)
 class Grid:
-    """How many panels, and the room beside each: `label_room` right of a panel, in inches."""
+    """How many panels, and the room beside each: `label_room` right of a panel, in inches.
+
+    Panels whose `height` is left to the theme are lower where many rows must fit a page.
+    """
 
     rows: int
     columns: int
@@ -43,6 +49,7 @@ class Grid:
     tick_room: float = 6.5  # em, left of the first column
     height: float | None = None  # inches, of one panel
     between: float = _BETWEEN  # em, between rows; more where every row names its x axis
+    titled: bool = True  # whether panels have titles, which need room above them
 
 
 @dataclass(frozen=True)
@@ -53,27 +60,68 @@ class Sheet:
     axes: tuple[tuple[Axes, ...], ...]
 
 
+_WORDS: WeakKeyDictionary[Figure, Words] = WeakKeyDictionary()
+
+
 def make_sheet(
     theme: Theme, grid: Grid, words: Words, *, legend: Sequence[tuple[Artist, str]] = ()
 ) -> Sheet:
     """Return a new figure with empty panels, its texts and its legend in place."""
     width = theme.one_column if grid.columns == 1 else theme.two_columns
     inside = width - 2 * theme.em
-    texts = _text_bands(theme, words, inside)
+    texts = _text_bands(theme, words if theme.worded else Words(), inside)
     columns = _legend_columns(theme, [label for _, label in legend], inside)
     legend_height = _LINE * theme.em * math.ceil(len(legend) / columns) + 0.6 * theme.em
     top = theme.em * 0.8 + sum(len(lines) * size for lines, size in texts[:2])
     bottom = len(texts[2][0]) * texts[2][1] + theme.em * 0.8
     below_title = top + (legend_height if legend else 0.3 * theme.em)
-    panel = grid.height or theme.panel_height
-    between = (_TITLE_ROOM + (grid.rows - 1) * grid.between + _AXIS_ROOM) * theme.em
-    height = below_title + grid.rows * panel + between + bottom
-    figure = Figure(figsize=(width, height), dpi=theme.dpi)
+    around = below_title + bottom + _between_rows(theme, grid)
+    panel = _panel_height(theme, grid, around)
+    figure = Figure(figsize=(width, around + grid.rows * panel), dpi=theme.dpi)
+    _WORDS[figure] = words
     _write_bands(figure, theme, texts, bottom=bottom)
     if legend:
         _write_legend(figure, theme, legend, columns=columns, top=top)
     axes = _place_panels(figure, theme, grid, below_title=below_title, panel=panel)
     return Sheet(figure, axes)
+
+
+def words_of(figure: Figure) -> Words:
+    """Return a figure's title, conditions and caption, whether they stand in it or not.
+
+    >>> from gradflow.present.theme import theme_of
+    >>> words_of(make_sheet(theme_of("paper"), Grid(1, 1), Words("Decay")).figure).title
+    'Decay'
+    """
+    return _WORDS.get(figure, Words())
+
+
+def labels_that_fit(ax: Axes, widest: str, size: float) -> int:
+    """Return how many labels as wide as `widest` fit under a panel with air between, 2 or more.
+
+    Args:
+        ax: the panel, in its place.
+        widest: the widest of the labels, as plain text.
+        size: the font size in points.
+    """
+    return max(2, int(inches_of(ax)[0] / (text_width(widest, size) + 0.9 * size / 72.0)))
+
+
+def _title_room(grid: Grid) -> float:
+    return _TITLE_ROOM if grid.titled else _BARE_ROOM
+
+
+def _between_rows(theme: Theme, grid: Grid) -> float:
+    """Return the inches that are above, between and below the rows of panels."""
+    return (_title_room(grid) + (grid.rows - 1) * grid.between + _AXIS_ROOM) * theme.em
+
+
+def _panel_height(theme: Theme, grid: Grid, around: float) -> float:
+    """Return the height of a panel: as asked, or as the page has room for it."""
+    if grid.height is not None:
+        return grid.height
+    room = (theme.greatest_height - around) / grid.rows
+    return max(min(theme.panel_height, room), _LOWEST)
 
 
 def _text_bands(theme: Theme, words: Words, inside: float) -> list[tuple[list[str], float]]:
@@ -149,7 +197,7 @@ def _place_panels(
     each = (width - left - grid.columns * gap) / grid.columns
     rows = []
     for row in range(grid.rows):
-        above = (_TITLE_ROOM + row * grid.between) * theme.em
+        above = (_title_room(grid) + row * grid.between) * theme.em
         foot = height - below_title - above - (row + 1) * panel
         boxes = [
             (left + column * (each + gap), foot, each, panel) for column in range(grid.columns)

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from gradflow.present.layout import Grid, Words, make_sheet
+from gradflow.present.layout import Grid, Words, labels_that_fit, make_sheet
 from gradflow.present.palette import INK, gate_color
 from gradflow.present.theme import Theme, describe, text_width, theme_context
 from gradflow.records.params import ParameterCount, ParamsResult
@@ -77,7 +77,8 @@ def _draw(ax: Axes, result: ParamsResult, parts: list[dict[str, int]], theme: Th
     ax.set_yticks(range(len(parts)), [_title(count) for count in result.counts])
     ax.set_ylim(len(parts) - 0.4, -0.6)
     ax.set_xlim(0, largest)
-    ax.xaxis.set_major_locator(MaxNLocator(4, integer=True))
+    fitting = labels_that_fit(ax, f"{largest:,}", theme.font * 0.9)
+    ax.xaxis.set_major_locator(MaxNLocator(min(4, fitting - 1), integer=True))
     ax.xaxis.set_major_formatter("{x:,.0f}")
     ax.tick_params(axis="y", length=0, labelsize=theme.font)
     ax.grid(visible=False, axis="y")

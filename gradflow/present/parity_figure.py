@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from gradflow.present.layout import Grid, Words, make_sheet
+from gradflow.present.layout import Grid, Words, labels_that_fit, make_sheet
 from gradflow.present.log_axis import DecadeFormatter, DecadeLocator
 from gradflow.present.numbers import number_text
 from gradflow.present.palette import INK, QUIET
@@ -86,7 +86,8 @@ def _draw(ax: Axes, rows: tuple[Comparison, ...], names: list[str], theme: Theme
     ax.set_yticks(range(len(rows)), names)
     ax.set_ylim(len(rows) - 0.4, -0.6)
     ax.set_xlim(low, high)
-    ax.xaxis.set_major_locator(DecadeLocator(7, lowest=low + _ZERO_ROOM * 0.5))
+    fitting = labels_that_fit(ax, "10-00", theme.font * 0.9)
+    ax.xaxis.set_major_locator(DecadeLocator(min(7, fitting - 1), lowest=low + _ZERO_ROOM * 0.5))
     ax.xaxis.set_major_formatter(DecadeFormatter())
     ax.tick_params(axis="y", length=0, labelsize=theme.font)
     ax.grid(visible=False, axis="y")

@@ -103,7 +103,7 @@ def _name_zero(ax: Axes, line: PathLine, height: float, theme: Theme) -> None:
         height,
         f"{_called(line)}: {kind}",
         transform=ax.transAxes,
-        fontsize=theme.font * 0.8,
+        fontsize=theme.small,
         ha="right",
         va="center",
         parse_math=False,

@@ -95,7 +95,7 @@ def _draw_tile(ax: Axes, tile: Tile, *, at: tuple[int, int], theme: Theme) -> No
         _sign(tile),
         ha="center",
         va="center",
-        fontsize=theme.font * 0.78,
+        fontsize=theme.small,
         color="white" if tile.verdict == "fault" else INK,
         fontweight="bold" if tile.verdict == "fault" else "normal",
         bbox={"facecolor": OVERFLOW, "edgecolor": "none", "pad": 0.8}

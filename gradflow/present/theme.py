@@ -2,11 +2,31 @@
 
 `theme_context` starts from matplotlib's own defaults, so a user's matplotlibrc changes nothing,
 and files carry no date and no random id: the same result gives the same bytes.
+
+"screen" is for a page or a lecture: wide, with its title and caption inside. "paper" is made to be
+set without scaling, and without title and caption, which the paper has in its own type (they are in
+`layout.words_of`): 3.25 inches wide where the panels stand in one column, else 6.75. These are the
+column and the text of ICML's icml2025.sty (textwidth 6.75 in, columnsep 0.25 in), the narrowest of
+the usual two-column pages, so they fit the 3.5 and 7.16 inches of IEEE's too; the greatest height
+is IEEE's 8.5 inches. No letter is smaller than `Theme.small`.
+
+A new figure takes its style so:
+
+    def x_figure(record: XResult, *, style: str = "screen") -> Figure:
+        with theme_context(style) as theme:            # checks the name, sets fonts and lines
+            sheet = make_sheet(theme, Grid(rows=1, columns=1), Words(title, conditions, finding))
+            draw_x(sheet.axes[0][0], record, theme=theme)
+            return describe(sheet.figure, alt)         # what a reader who cannot see it is told
+
+Every size comes from `theme` (`font`, `small`, `line`, `marker`, `em`), every colour from
+`gradflow.present.palette`: a gate value has its `gate_look` wherever it is drawn. Series that share
+a panel differ in line style, in marker or clearly in lightness, so that a grey print reads too.
 """
 
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,16 +48,24 @@ FigureFormat = Literal["png", "svg", "pdf"]
 
 @dataclass(frozen=True)
 class Theme:
-    """Sizes of a style: widths and heights in inches, the rest in points."""
+    """Sizes of a style: widths and heights in inches, the rest in points.
+
+    `small` is the smallest letter, `most_columns` the panels side by side, `greatest_height` that
+    of a figure. `worded` figures hold their title and caption. `formats` are the files of a run.
+    """
 
     one_column: float
     two_columns: float
     panel_height: float
     font: float
+    small: float
     line: float
     marker: float
     dpi: int
+    worded: bool
+    formats: tuple[FigureFormat, ...]
     most_columns: int = 2
+    greatest_height: float = math.inf
 
     @property
     def em(self) -> float:
@@ -49,10 +77,29 @@ _HINTED = 1.03  # in a PNG letters are fitted to pixels, and grow by as much
 
 _THEMES: dict[str, Theme] = {
     "paper": Theme(
-        one_column=3.4, two_columns=7.0, panel_height=1.75, font=7.0, line=1.5, marker=3.6, dpi=300
+        one_column=3.25,
+        two_columns=6.75,
+        panel_height=1.6,
+        font=7.5,
+        small=6.0,
+        line=1.3,
+        marker=3.6,
+        dpi=300,
+        worded=False,
+        formats=("png", "svg", "pdf"),
+        greatest_height=8.5,
     ),
     "screen": Theme(
-        one_column=6.4, two_columns=11.0, panel_height=2.9, font=10.0, line=2.2, marker=5.5, dpi=144
+        one_column=6.4,
+        two_columns=11.0,
+        panel_height=2.9,
+        font=10.0,
+        small=7.5,
+        line=2.2,
+        marker=5.5,
+        dpi=144,
+        worded=True,
+        formats=("png", "svg"),
     ),
 }
 

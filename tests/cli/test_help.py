@@ -13,7 +13,10 @@ import typer
 
 from gradflow.cli.app import app
 from gradflow.cli.common import COMMON
-from gradflow.config import COMMAND_SETTINGS, COMMON_OPTIONS
+from gradflow.cli.options import STYLES
+from gradflow.config import COMMAND_SETTINGS, COMMON_OPTIONS, DRAWING_OPTIONS
+from gradflow.present.notebook import PRESENTERS
+from gradflow.present.theme import theme_of
 from tests.cli.terminal import in_process, in_shell
 
 COMMANDS = typer.main.get_command(app).commands
@@ -64,7 +67,8 @@ def test_the_flags_of_a_command_are_the_fields_of_its_settings(name: str):
     """A setting without a flag cannot be asked for; a flag without a setting does nothing."""
     flags = {parameter.name for parameter in COMMANDS[name].params}
     fields = set(COMMAND_SETTINGS[name].model_fields)
-    assert flags - {"help"} == fields | set(COMMON)
+    drawn = set(DRAWING_OPTIONS) if name in PRESENTERS else set()
+    assert flags - {"help"} == fields | set(COMMON) | drawn
 
 
 def test_the_common_options_are_the_same_everywhere():
@@ -73,6 +77,11 @@ def test_the_common_options_are_the_same_everywhere():
     for command in COMMANDS.values():
         names = {option for parameter in command.params for option in parameter.opts}
         assert {f"--{name}" for name in (*COMMON, "seed")} <= names
+
+
+def test_the_styles_of_the_command_line_are_those_of_the_figures():
+    """The help names them without loading what draws."""
+    assert [len(theme_of(style).formats) for style in STYLES] == [2, 3]
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))

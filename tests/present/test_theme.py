@@ -64,17 +64,17 @@ def test_a_users_own_style_changes_nothing():
 
 
 def test_styles_are_one_and_two_columns_wide():
-    """On paper one panel fills a column of 3.4 inches and several fill 7; the screen has more."""
+    """On paper one panel fills a column of 3.25 inches, several fill 6.75; the screen has more."""
     one, two = decay_of(held_curve(0.9)), two_rows(cells=("lstm",))
-    assert decay_figure(one, style="paper").get_figwidth() == 3.4
-    assert decay_figure(two, style="paper").get_figwidth() == 7.0
-    assert decay_figure(two).get_figwidth() > 7.0
+    assert decay_figure(one, style="paper").get_figwidth() == 3.25
+    assert decay_figure(two, style="paper").get_figwidth() == 6.75
+    assert decay_figure(two).get_figwidth() > 6.75
 
 
 def test_a_png_has_the_pixels_of_its_style():
-    """7 inches at 300 dots are 2100 pixels."""
+    """6.75 inches at 300 dots are 2025 pixels."""
     data = figure_bytes(decay_figure(two_rows(cells=("lstm",), steps=5), style="paper"))
-    assert struct.unpack(">I", data[16:20]) == (2100,)
+    assert struct.unpack(">I", data[16:20]) == (2025,)
 
 
 def test_svg_and_pdf_need_no_font_of_the_reader():
