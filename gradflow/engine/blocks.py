@@ -53,7 +53,7 @@ def locate_block(name: BlockName, parts: tuple[str, ...], state: State) -> Block
     return BlockPlace(name, spans[name[0]], spans[name[1]], total)
 
 
-def require_norm(norm: str) -> None:
+def require_norm(norm: object) -> None:
     """Raise unless the norm is a known one."""
     if norm not in get_args(Norm):
         known = nearest_name(str(norm), get_args(Norm))

@@ -101,7 +101,7 @@ def test_a_state_that_does_not_fit_is_refused() -> None:
     ("changes", "error", "words"),
     [
         ({"cell": torch.nn.LSTMCell(3, 4)}, SubjectError, ["LSTMCell", "gradflow.from_torch"]),
-        ({"cell": torch.nn.LSTM(3, 4)}, SubjectError, ["torch module LSTM;", "ForeignCell"]),
+        ({"cell": torch.nn.LSTM(3, 4)}, SubjectError, ["torch module LSTM.", "ForeignCell"]),
         ({"cell": None}, SubjectError, ["measured of a cell", "a NoneType"]),
         ({"x": None}, ShapeError, ["torch.Tensor", "NoneType"]),
         ({"x": X.numpy()}, ShapeError, ["ndarray", "torch.as_tensor"]),

@@ -20,7 +20,7 @@ from gradflow.engine.denormals import flushed_denormals
 from gradflow.engine.lyapunov.kaplan_yorke import kaplan_yorke_dimension
 from gradflow.engine.lyapunov.run import LyapunovRun
 from gradflow.engine.lyapunov.step_functions import GivenState, StepFunctionLike
-from gradflow.engine.lyapunov.subject import Subject, make_subject
+from gradflow.engine.lyapunov.subject import Subject, make_subject, require_step_and_input
 from gradflow.engine.threads import threads_for
 from gradflow.engine.trajectory import run_in_chunks
 from gradflow.engine.zeros import ZeroReason
@@ -107,6 +107,7 @@ def lyapunov_spectrum(
     >>> [round(exponent, 4) for exponent in spectrum.exponents.tolist()]
     [-0.6931, -1.3863]
     """
+    require_step_and_input(step, x)
     subject = make_subject(step, state, x)
     count = _count(count, subject)
     total = subject.x.shape[0]
@@ -149,7 +150,7 @@ def _collect(run: LyapunovRun, subject: Subject, count: int, warmup: int) -> Lya
     )
 
 
-def _count(count: int | None, subject: Subject) -> int:
+def _count(count: object, subject: Subject) -> int:
     if count is None:
         return subject.state_size
     if not isinstance(count, int) or not 1 <= count <= subject.state_size:

@@ -85,11 +85,8 @@ def make_subject(step: CellLike | StepFunctionLike, state: GivenState, x: Tensor
     """Return the subject, after checking that step, state and x fit each other.
 
     Raises:
-        SubjectError: `step` does not step.
-        ShapeError, DtypeError: they do not fit.
+        ShapeError, DtypeError: they do not.
     """
-    _require_input(x)
-    _require_step(step)
     if isinstance(step, CellLike):
         return _cell_subject(step, state, x)
     if isinstance(step, nn.Module) and isinstance(x, int):
@@ -112,7 +109,14 @@ def make_subject(step: CellLike | StepFunctionLike, state: GivenState, x: Tensor
     return Subject(function, measured, closed_form=False, state=function.start, x=inputs)
 
 
-def _require_input(x: object) -> None:
+def require_step_and_input(step: object, x: object) -> None:
+    """Raise unless `step` may be a cell or a step function, and x an input or a number of steps.
+
+    Raises:
+        SubjectError: `step` does not step.
+        ShapeError: x is neither.
+    """
+    _require_step(step)
     if isinstance(x, Tensor) and x.layout == torch.strided:
         return
     if not isinstance(x, int) or isinstance(x, bool) or x < 1:
