@@ -85,6 +85,30 @@ def require_free(folder: Path, digest: str, *, force: bool = False) -> None:
         raise _cannot_write(folder, problem) from None
 
 
+def begin_run(folder: Path, config: str) -> None:
+    """Write a run's `config.toml` before anything is measured.
+
+    A run that keeps what it has in the folder as it goes (a sweep) begins so: whatever stops it,
+    the folder says whose it is, and the same command may go on in it.
+
+    Args:
+        folder: see `run_folder`; checked before with `require_free`.
+        config: the settings in force, as `gradflow.config.settings_toml` gives them. A result of
+            other settings goes.
+
+    Raises:
+        RunFolderError: the folder cannot be written.
+    """
+    digest = _digest_of(config)
+    try:
+        write_files(
+            {folder / _CONFIG: config.encode()},
+            before_renaming=lambda: _remove_replaced(folder, [_CONFIG], digest),
+        )
+    except (OSError, ValueError) as problem:
+        raise _cannot_write(folder, problem) from None
+
+
 def save_run(
     folder: Path,
     document: Json,
@@ -109,10 +133,11 @@ def save_run(
     files |= {f"{name}.csv": csv_text(rows).encode() for name, rows in tables.items()}
     files |= {f"{_FIGURES}/{name}": data for name, data in figures.items()}
     files[_RESULT] = json_text(document).encode()
+    digest = document["environment"]["settings_sha256"]
     try:
         write_files(
             {folder / name: data for name, data in files.items()},
-            before_renaming=lambda: _remove_replaced(folder, files, document),
+            before_renaming=lambda: _remove_replaced(folder, files, digest),
         )
     except (OSError, ValueError) as problem:
         raise _cannot_write(folder, problem) from None
@@ -239,15 +264,19 @@ def _digest_in(folder: Path) -> str | None:
         document = load_document(folder)
         return str(document["environment"]["settings_sha256"])
     with suppress(OSError, ValueError):
-        first_line = (folder / _CONFIG).read_text(encoding="utf-8").partition("\n")[0]
-        if (match := _CONFIG_LINE.fullmatch(first_line)) is not None:
-            return match[1]
+        return _digest_of((folder / _CONFIG).read_text(encoding="utf-8"))
     return None
 
 
-def _remove_replaced(folder: Path, files: Iterable[str], document: Json) -> None:
+def _digest_of(config: str) -> str | None:
+    """Return the settings' digest that the first line of a `config.toml` names."""
+    match = _CONFIG_LINE.fullmatch(config.partition("\n")[0])
+    return None if match is None else match[1]
+
+
+def _remove_replaced(folder: Path, files: Iterable[str], digest: str | None) -> None:
     """Remove what a run of other settings left: its tables and figures would mix with the new."""
-    if _digest_in(folder) in (None, document["environment"]["settings_sha256"]):
+    if _digest_in(folder) in (None, digest):
         return
     (folder / _RESULT).unlink(missing_ok=True)
     old = [*folder.glob("*.csv"), *(folder / _FIGURES).glob("*.png")]

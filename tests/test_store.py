@@ -20,6 +20,7 @@ from gradflow.errors import RunFolderError
 from gradflow.provenance import Stopwatch, provenance
 from gradflow.records import Check, DecayCurve, DecayResult
 from gradflow.store import (
+    begin_run,
     load_document,
     load_result,
     require_free,
@@ -137,6 +138,27 @@ def test_a_run_of_other_settings_is_kept_unless_forced(tmp_path: Path):
     save(folder, 1, force=True)
     assert load_document(folder)["config"]["seed"] == 1
     assert files_in(folder) == COMPLETE
+
+
+def test_a_run_that_has_begun_owns_its_folder(tmp_path: Path):
+    """What it keeps there as it goes is taken up by the same settings, and by no others."""
+    mine, other = DecaySettings(seed=0), DecaySettings(seed=1)
+    begin_run(tmp_path / "run", settings_toml("decay", mine))
+    (tmp_path / "run" / "rows.sqlite").write_text("hours of work")
+    require_free(tmp_path / "run", settings_digest("decay", mine))
+    with pytest.raises(RunFolderError, match="other settings"):
+        require_free(tmp_path / "run", settings_digest("decay", other))
+    save(tmp_path / "run", 0)
+    begin_run(tmp_path / "run", settings_toml("decay", mine))
+    assert files_in(tmp_path / "run") == sorted([*COMPLETE, "rows.sqlite"])
+
+
+def test_a_run_that_is_forced_into_a_folder_owns_it_as_soon_as_it_begins(tmp_path: Path):
+    """The old result goes first: if the new run is stopped, the folder is its own all the same."""
+    folder = save(tmp_path / "run", 0)
+    begin_run(folder, settings_toml("decay", DecaySettings(seed=1)))
+    assert files_in(folder) == ["config.toml"]
+    require_free(folder, settings_digest("decay", DecaySettings(seed=1)))
 
 
 @pytest.mark.parametrize("force", [False, True])

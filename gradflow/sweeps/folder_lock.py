@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from contextlib import suppress
@@ -14,13 +15,15 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-LOCK = "sweep.lock"
+LOCK = ".sweep.lock"
+_HELD = {errno.EAGAIN, errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK}
 
 
 class FolderLock:
     """Held from its making to `release`, or to the end of the process, however it ends.
 
     It is a file of its own: closing any handle of a database would drop the database's own locks.
+    A disk that knows no locks gives none, and then nothing keeps two drivers apart.
 
     Raises:
         RunFolderError: another process holds it.
@@ -31,12 +34,13 @@ class FolderLock:
         self._file = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
         try:
             _lock(self._file)
-        except OSError:
-            os.close(self._file)
-            raise RunFolderError(
-                f"another gradflow works on the sweep in {str(folder)!r}, and two would do the "
-                "same tasks twice. Wait for it, or name another folder with --out."
-            ) from None
+        except OSError as problem:
+            if problem.errno in _HELD:
+                os.close(self._file)
+                raise RunFolderError(
+                    f"another gradflow works on the sweep in {str(folder)!r}, and two would do "
+                    "each task twice. Wait for it, or name another folder with --out."
+                ) from None
 
     def release(self) -> None:
         """Let another process drive; nothing where that was done before."""

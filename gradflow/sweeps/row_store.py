@@ -1,6 +1,6 @@
 """The rows of a sweep in an embedded database, `sweep.sqlite` in the run folder.
 
-Beside `config`, `store`, `checkpoints` and `cli` this is the one other place that touches the disk:
+Beside `config`, `store`, `checkpoints` and `cli` this room is the one other that touches the disk:
 a sweep may take days, so each row must be safe as soon as it is there, long before `store` writes
 the result. Only the process that drives the sweep writes, one transaction a row; workers return
 rows and never see the file.
@@ -14,40 +14,33 @@ one plain file that can be copied and read anywhere.
 
 from __future__ import annotations
 
-import json
+import shutil
 import sqlite3
+import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from gradflow.errors import RunFolderError
-from gradflow.records.sweeps import DONE, FAILED, WAITING, StoredRow
+from gradflow.records.sweeps import FAILED, StoredRow
+from gradflow.sweeps.database import (
+    DATABASE,
+    INSERT,
+    SCHEMA,
+    SELECT_ALL,
+    SELECT_GRID,
+    explained,
+    require_version,
+    row_of,
+    values_of,
+)
 from gradflow.sweeps.disks import is_network_disk
 from gradflow.sweeps.folder_lock import FolderLock
 from gradflow.sweeps.tasks import SweepTask
 
-DATABASE = "sweep.sqlite"
-_VERSION = 1
 _PATIENCE = 30.0  # seconds that a reader, or the driver, waits for the other
-_SCHEMA = f"""
-CREATE TABLE IF NOT EXISTS grid (
-    position INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, settings TEXT NOT NULL
-);
-CREATE TABLE IF NOT EXISTS rows (
-    key TEXT PRIMARY KEY, settings TEXT NOT NULL,
-    status TEXT NOT NULL CHECK (status IN ('{DONE}', '{FAILED}')),
-    reason TEXT, row TEXT, attempts INTEGER NOT NULL, started TEXT, seconds REAL
-) WITHOUT ROWID;
-PRAGMA user_version = {_VERSION};
-"""
-_FIELDS = "key, settings, status, reason, row, attempts, started, seconds"
-_LISTED = f"""
-SELECT grid.key, grid.settings, coalesce(status, '{WAITING}'), reason, row, coalesce(attempts, 0),
-       started, seconds
-FROM grid LEFT JOIN rows ON rows.key = grid.key ORDER BY position
-"""
 
 
 class RowStore:
@@ -61,17 +54,15 @@ class RowStore:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        with _explained(folder):
+        self._path = folder / DATABASE
+        with explained(self._path):
             folder.mkdir(parents=True, exist_ok=True)
             self._lock = FolderLock(folder)
-        try:
-            with _explained(folder):
-                self._database = _connect(folder / DATABASE)
-                _prepare(self._database, network=is_network_disk(folder))
-        except BaseException:
-            self._lock.release()
-            raise
+            try:
+                self._database = _open(self._path, network=is_network_disk(folder))
+            except BaseException:
+                self._lock.release()
+                raise
 
     def __enter__(self) -> Self:
         return self
@@ -86,9 +77,8 @@ class RowStore:
 
     def close(self) -> None:
         """Make one plain file of the database and its log, and let go of the folder."""
-        with suppress(
-            sqlite3.Error
-        ):  # someone reads it now: the log stays beside it, which is fine
+        with suppress(sqlite3.Error):  # somebody reads it just now: then the log stays beside it
+            self._database.execute("PRAGMA busy_timeout = 0")
             self._database.execute("PRAGMA journal_mode = DELETE")
         self._database.close()
         self._lock.release()
@@ -104,33 +94,21 @@ class RowStore:
         """Store a row; it is on the disk when this returns. A failed row of its key is replaced.
 
         Raises:
-            RunFolderError: it cannot be written; all earlier rows are safe.
+            RunFolderError: it cannot be written, or is there already; all other rows are safe.
         """
-        values = (
-            row.key,
-            _text(row.settings),
-            row.status,
-            row.reason,
-            None if row.row is None else _text(row.row),
-            row.attempts,
-            row.started,
-            row.seconds,
-        )
+        replaced = "DELETE FROM rows WHERE key = ? AND status = ?"
         with self._transaction():
-            self._database.execute(
-                "DELETE FROM rows WHERE key = ? AND status = ?", (row.key, FAILED)
-            )
-            marks = ", ".join("?" * len(values))
-            self._database.execute(f"INSERT INTO rows ({_FIELDS}) VALUES ({marks})", values)
+            self._database.execute(replaced, (row.key, FAILED))
+            self._database.execute(INSERT, values_of(row))
 
     def rows(self) -> tuple[StoredRow, ...]:
         """Return a row for each task of the grid, in its order, also for those that wait."""
-        with _explained(self.folder):
-            return tuple(_row(values) for values in self._database.execute(_LISTED))
+        with explained(self._path):
+            return _rows(self._database, SELECT_GRID, details=True)
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        with _explained(self.folder):
+        with explained(self._path):
             self._database.execute("BEGIN IMMEDIATE")
             try:
                 yield
@@ -141,66 +119,64 @@ class RowStore:
                 raise
 
 
-def _connect(path: Path) -> sqlite3.Connection:
-    database = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None)
-    version = database.execute("PRAGMA user_version").fetchone()[0]
-    if version not in (0, _VERSION):
-        database.close()
+def load_rows(
+    folder: Path, *, details: bool = True, grid_only: bool = True
+) -> tuple[StoredRow, ...]:
+    """Return the rows of a run folder's sweep without changing anything, also while it runs.
+
+    Args:
+        folder: the run folder.
+        details: read lists and tables in the rows too; without them rows hold single values only.
+        grid_only: one row for each task of the sweep, in its order, also for those that wait;
+            else all that is stored, also of an earlier and larger sweep in this folder.
+
+    Raises:
+        RunFolderError: there is no sweep in it, or its database cannot be read.
+    """
+    path = folder / DATABASE
+    if not path.is_file():
         raise RunFolderError(
-            f"{str(path)!r} has rows in a form (number {version}) that this version of gradflow "
-            "does not know. Name another folder with --out."
+            f"a sweep's folder holds a {DATABASE}, and there is none in {str(folder)!r}. "
+            "Name the folder that a sweep such as gradflow benchmark wrote (its --out)."
         )
+    query = SELECT_GRID if grid_only else SELECT_ALL
+    with explained(path):
+        try:
+            return _load(path, query, details=details)
+        except sqlite3.OperationalError:
+            # A log of a killed driver in a folder that may not be changed: read a copy of both.
+            with tempfile.TemporaryDirectory() as place:
+                for file in folder.glob(f"{DATABASE}*"):
+                    shutil.copyfile(file, Path(place) / file.name)
+                return _load(Path(place) / DATABASE, query, details=details)
+
+
+def has_rows(folder: Path) -> bool:
+    """Return whether a run folder holds a sweep."""
+    return (folder / DATABASE).is_file()
+
+
+def _open(path: Path, *, network: bool) -> sqlite3.Connection:
+    database = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None)
+    try:
+        require_version(database, path)
+        database.execute(f"PRAGMA journal_mode = {'DELETE' if network else 'WAL'}")
+        database.execute("PRAGMA synchronous = FULL")
+        database.executescript(SCHEMA)
+    except BaseException:
+        database.close()
+        raise
     return database
 
 
-def _prepare(database: sqlite3.Connection, *, network: bool) -> None:
-    database.execute(f"PRAGMA journal_mode = {'DELETE' if network else 'WAL'}")
-    database.execute("PRAGMA synchronous = FULL")
-    database.executescript(_SCHEMA)
+def _load(path: Path, query: str, *, details: bool) -> tuple[StoredRow, ...]:
+    uri = f"{path.resolve().as_uri()}?mode=ro"
+    with closing(sqlite3.connect(uri, uri=True, timeout=_PATIENCE)) as database:
+        if require_version(database, path) == 0:  # killed before it was filled
+            return ()
+        return _rows(database, query, details=details)
 
 
-def _text(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"), allow_nan=False)
-
-
-def _row(values: Sequence[Any]) -> StoredRow:
-    key, settings, status, reason, row, attempts, started, seconds = values
-    found = None if row is None else json.loads(row)
-    return StoredRow(key, json.loads(settings), status, reason, found, attempts, started, seconds)
-
-
-@contextmanager
-def _explained(folder: Path) -> Iterator[None]:
-    """Raise what the disk or the database refuses as an error that says what helps."""
-    try:
-        yield
-    except RunFolderError:
-        raise
-    except (OSError, sqlite3.Error, ValueError) as problem:
-        raise RunFolderError(
-            f"{str(folder / DATABASE)!r} cannot be used: {_why(problem)} Rows that were stored "
-            "before are safe."
-        ) from None
-
-
-def _why(problem: Exception) -> str:
-    text = str(getattr(problem, "strerror", None) or problem)
-    for words, sentence in _REASONS.items():
-        if words in text.lower():
-            return sentence
-    return f"{text}."
-
-
-_REASONS = {
-    "readonly": "it, or its folder, may not be changed by you. Name another folder with --out.",
-    "permission denied": "its folder may not be changed by you. Name another with --out.",
-    "unable to open": "its folder may not be changed by you. Name another with --out.",
-    "read-only file system": "its disk is read-only. Name another folder with --out.",
-    "full": "its disk is full. Free some space and run the same command again.",
-    "no space": "its disk is full. Free some space and run the same command again.",
-    "not a database": "it is no database. Move it away, or name another folder with --out.",
-    "malformed": "it is damaged. Move it away, or name another folder with --out.",
-    "not a directory": "a file is in the way. Name another folder with --out.",
-    "file exists": "a file is in the way. Name another folder with --out.",
-    "locked": "another program holds it. Close that program and run the same command again.",
-}
+def _rows(database: sqlite3.Connection, query: str, *, details: bool) -> tuple[StoredRow, ...]:
+    found = database.execute(query.format(details="details" if details else "NULL"))
+    return tuple(row_of(values) for values in found)
