@@ -1,0 +1,178 @@
+"""The grid of a benchmark: which models there are, and the settings of every single run."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gradflow.checkpoints.user_files import is_place
+from gradflow.errors import CellLoadError, GateValueError, SettingError
+from gradflow.experiments.benchmark.datasets import require_enough
+from gradflow.experiments.benchmark.made_task import OWN_SETTINGS, make_task, set_sizes
+from gradflow.experiments.benchmark.networks import AS_MADE, make_network
+from gradflow.experiments.benchmark.tasks import SequenceTask
+from gradflow.experiments.benchmark.widths import Counting, match_target, nearest_width
+from gradflow.records.benchmark import PARAMETERS, WIDTH, BenchmarkModel, LeftOut
+from gradflow.settings.benchmark import BenchmarkSettings
+
+RULE = 1
+"""Which rule of training made a row: to be raised when the rule changes, so rows are made anew."""
+
+_SHARED = (
+    "task",
+    "delay",
+    "cell",
+    "init",
+    "hidden",
+    "learning_rate",
+    "optimizer",
+    "clip",
+    "batch",
+    "updates",
+    "evaluate_every",
+    "patience",
+    "train_size",
+    "validation_size",
+    "test_size",
+    "overlap",
+    "seed",
+)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """All that is compared: tasks by delay, models, combinations that cannot be."""
+
+    settings: BenchmarkSettings
+    tasks: tuple[SequenceTask, ...]
+    models: tuple[BenchmarkModel, ...]
+    left_out: tuple[LeftOut, ...]
+    target: int
+
+    def runs(self) -> Iterator[dict[str, Any]]:
+        """Yield the settings of each run: those of `train_one`.
+
+        Short ones and long ones take turns, so that an estimate from the first is no bad one.
+        """
+        for draw in range(self.settings.seeds):
+            for rate in self.settings.learning_rate:
+                for model in self.models:
+                    for delay in self.settings.delay:
+                        yield run_settings(
+                            self.settings, model, delay=delay, learning_rate=rate, draw=draw
+                        )
+
+
+def make_grid(settings: BenchmarkSettings) -> Grid:
+    """Work out the grid, and refuse what cannot be before anything is trained.
+
+    Raises:
+        SettingError: a task without a form at a delay, sets that would overlap, a wrong match.
+        UnknownNameError, CellLoadError: a cell that does not exist or does not load.
+        GateValueError: no cell can have any of the initializations.
+    """
+    document = settings.to_json()
+    tasks = tuple(make_task(document, delay) for delay in settings.delay)
+    for task in tasks:
+        overlap = settings.overlap != "never"
+        require_enough(task, set_sizes(document), overlap=overlap)
+    counting = Counting(tasks[0], embedding_width(settings))
+    for cell in settings.cell:
+        make_network(tasks[0], cell=cell, hidden=settings.hidden, embedding=counting.embedding)
+    target = match_target(counting, settings.cell, hidden=settings.hidden, match=settings.match)
+    left_out: list[LeftOut] = []
+    models = _models(settings, counting, target, left_out)
+    return Grid(settings, tasks, models, tuple(left_out), target)
+
+
+def embedding_width(settings: BenchmarkSettings) -> int:
+    """Return the width of the embedding, 0 where tokens are one-hot or there are none."""
+    return 0 if settings.encoding == "one-hot" or settings.task == "adding" else settings.embedding
+
+
+def run_settings(
+    settings: BenchmarkSettings,
+    model: BenchmarkModel,
+    *,
+    delay: int,
+    learning_rate: float,
+    draw: int,
+) -> dict[str, Any]:
+    """Return the settings of one run: all that its numbers depend on, and nothing else.
+
+    A user's cell is named by its full path and the sha256 of its file, so that a row of other
+    code is not taken for one of this.
+    """
+    document = settings.to_json()
+    own: dict[str, Any] = {
+        "delay": delay,
+        "learning_rate": learning_rate,
+        "draw": draw,
+        "rule": RULE,
+    }
+    own |= {"cell": model.cell, "init": model.init, "hidden": model.hidden}
+    own |= {"embedding": embedding_width(settings)}
+    shared = {name: document[name] for name in (*_SHARED, *OWN_SETTINGS[settings.task])}
+    return shared | own | _code_of(model.cell)
+
+
+def _code_of(cell: str) -> dict[str, str]:
+    """Return where a user's file is, in full, and its sha256; nothing for other cells."""
+    place, _, name = cell.rpartition(":")
+    path = Path(place).expanduser()
+    if not is_place(cell) or path.suffix != ".py":
+        return {}
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    return {"cell": f"{path.resolve()}:{name}", "cell_sha256": digest}
+
+
+def _models(
+    settings: BenchmarkSettings, counting: Counting, target: int, left_out: list[LeftOut]
+) -> tuple[BenchmarkModel, ...]:
+    """Return the models of both comparisons, each once; one may be in both."""
+    found: list[BenchmarkModel] = []
+    for cell in settings.cell:
+        widths = _widths(settings.hidden, counting, cell, target, left_out)
+        for init in settings.init:
+            if (reason := _cannot_have(init, cell, counting, settings.hidden)) is not None:
+                left_out.append(LeftOut(cell, init, (WIDTH, PARAMETERS), reason))
+                continue
+            for hidden, comparisons in widths.items():
+                parameters = counting.total(cell, hidden)
+                found.append(BenchmarkModel(cell, init, hidden, parameters, comparisons))
+    if not found:
+        raise GateValueError(
+            f"--init {','.join(settings.init)} cannot be given to any of {','.join(settings.cell)}"
+            f": {left_out[-1].reason}"
+        )
+    return tuple(found)
+
+
+def _widths(
+    hidden: int, counting: Counting, cell: str, target: int, left_out: list[LeftOut]
+) -> dict[int, tuple[str, ...]]:
+    """Return the widths of a cell, and for each the comparisons that it is in."""
+    try:
+        matched = nearest_width(counting, cell, target)
+    except CellLoadError as problem:
+        left_out.append(LeftOut(cell, None, (PARAMETERS,), str(problem)))
+        return {hidden: (WIDTH,)}
+    if matched == hidden:
+        return {hidden: (WIDTH, PARAMETERS)}
+    return {hidden: (WIDTH,), matched: (PARAMETERS,)}
+
+
+def _cannot_have(init: str, cell: str, counting: Counting, hidden: int) -> str | None:
+    """Return why a cell cannot have an initialization, None where it can."""
+    if init == AS_MADE:
+        return None
+    try:
+        make_network(
+            counting.task, cell=cell, hidden=hidden, embedding=counting.embedding, init=init
+        )
+    except (GateValueError, CellLoadError, SettingError) as problem:
+        return str(problem)
+    return None

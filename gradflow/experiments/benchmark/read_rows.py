@@ -1,0 +1,106 @@
+"""From the rows that workers returned to runs, in the order of the grid."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+
+from gradflow.records.base import Json, array_from_list
+from gradflow.records.benchmark_runs import (
+    DIVERGED,
+    DONE,
+    FAILED,
+    BenchmarkRun,
+    FlowProfile,
+    LearningCurve,
+)
+
+
+class Stored(Protocol):
+    """What a sweep keeps of a task."""
+
+    @property
+    def key(self) -> str:
+        """The sha256 of the settings."""
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The settings of the run."""
+
+    @property
+    def status(self) -> str:
+        """done or failed."""
+
+    @property
+    def reason(self) -> str | None:
+        """Why it failed."""
+
+    @property
+    def row(self) -> Mapping[str, Any] | None:
+        """What `train_one` returned."""
+
+
+def read_runs(rows: Iterable[Stored], cells: Mapping[str, str]) -> list[BenchmarkRun]:
+    """Return a run for each row.
+
+    Args:
+        rows: of a sweep; each is done or failed.
+        cells: a cell's name in a run's settings to the name that the user gave.
+    """
+    return [_read(stored, cells) for stored in rows]
+
+
+def _read(stored: Stored, cells: Mapping[str, str]) -> BenchmarkRun:
+    settings, row = stored.settings, stored.row
+    place = {
+        "key": stored.key,
+        "cell": cells.get(settings["cell"], settings["cell"]),
+        **{name: settings[name] for name in ("init", "hidden", "delay", "learning_rate", "draw")},
+    }
+    if row is None:
+        return BenchmarkRun(
+            **place,
+            status=FAILED,
+            reason=stored.reason,
+            stopped=None,
+            best_update=None,
+            best_loss=None,
+            best_accuracy=None,
+            final_loss=None,
+            gradient_norms={},
+            costs={},
+        )
+    best = next((point for point in row["curve"] if point["update"] == row["best_update"]), None)
+    return BenchmarkRun(
+        **place,
+        status=DIVERGED if row["stopped"] == "diverged" else DONE,
+        reason=row["reason"],
+        stopped=row["stopped"],
+        best_update=row["best_update"],
+        best_loss=None if best is None else best["loss"],
+        best_accuracy=None if best is None else best["accuracy"],
+        final_loss=row["curve"][-1]["loss"] if row["curve"] else None,
+        gradient_norms=row["gradient_norms"] or {},
+        costs=row["costs"],
+        test=row["test"],
+        curve=_curve(row["curve"]),
+        profiles=tuple(FlowProfile.from_json(profile) for profile in row["profiles"]),
+    )
+
+
+def _curve(points: list[Json]) -> LearningCurve | None:
+    if not points:
+        return None
+
+    def column(name: str) -> Any:
+        return array_from_list([point[name] for point in points], missing=np.nan)
+
+    return LearningCurve(
+        updates=np.array([point["update"] for point in points], dtype=np.int64),
+        train_loss=column("train_loss"),
+        loss=column("loss"),
+        recall_loss=column("recall_loss"),
+        accuracy=column("accuracy"),
+    )

@@ -1,0 +1,170 @@
+"""Which recurrent cell learns to carry information across a delay, and at what cost?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from gradflow.errors import Interrupted
+from gradflow.experiments.benchmark.grid import Grid, make_grid
+from gradflow.experiments.benchmark.one_run import train_one
+from gradflow.experiments.benchmark.read_rows import Stored, read_runs
+from gradflow.experiments.benchmark.selection import rate_rows, short_rates
+from gradflow.experiments.benchmark.statements import (
+    benchmark_checks,
+    benchmark_notes,
+    supports,
+)
+from gradflow.experiments.benchmark.tasks import SequenceTask
+from gradflow.experiments.benchmark.verdicts import benchmark_row
+from gradflow.provenance import Stopwatch, provenance
+from gradflow.records.benchmark import BenchmarkResult, RateRow, TaskFacts
+from gradflow.records.benchmark_runs import BenchmarkRun
+from gradflow.settings.benchmark import BenchmarkSettings
+from gradflow.sweeps import SweepTask, run_sweep
+
+Progress = Callable[[str, int, int], None]
+
+
+def run_benchmark(
+    settings: BenchmarkSettings,
+    *,
+    folder: Path,
+    executor: str = "local",
+    workers: int | None = None,
+    retry_failed: bool = False,
+    progress: Progress | None = None,
+) -> BenchmarkResult:
+    """Train every combination that is not stored yet, and compare all of them.
+
+    Args:
+        settings: what to compare.
+        folder: the run folder; rows are kept in its database, and not made twice.
+        executor, workers, retry_failed: see `gradflow.sweeps.run_sweep`; no number depends on
+            them but times and memory.
+        progress: called as `progress(what, runs done, runs in all)`.
+
+    Raises:
+        SettingError, UnknownNameError, CellLoadError, GateValueError: as in `make_grid`.
+        RunFolderError: the folder cannot be written.
+        Interrupted: stopped from the keyboard; the same call goes on from there.
+    """
+    watch = Stopwatch()
+    grid = make_grid(settings)
+    tasks = benchmark_tasks(grid)
+    try:
+        outcome = run_sweep(
+            tasks,
+            train_one,
+            folder=folder,
+            executor=executor,
+            workers=workers,
+            retry_failed=retry_failed,
+            report=progress,
+        )
+    except Interrupted as stop:  # half a comparison would choose rates from half the runs
+        raise Interrupted(str(stop)) from None
+    result = compare(grid, outcome.rows)
+    return replace(
+        result, config=settings.to_json(), environment=provenance("benchmark", settings, watch)
+    )
+
+
+def benchmark_tasks(grid: Grid) -> list[SweepTask]:
+    """Return the tasks of a grid, one for each run."""
+    return [SweepTask(settings) for settings in grid.runs()]
+
+
+def compare(grid: Grid, rows: Sequence[Stored]) -> BenchmarkResult:
+    """Return the comparison that the rows of a grid make, whatever their order."""
+    order = {task.key: place for place, task in enumerate(benchmark_tasks(grid))}
+    rows = sorted((row for row in rows if row.key in order), key=lambda row: order[row.key])
+    runs = read_runs(rows, _given_names(grid))
+    baselines = {task.delay: task.baseline.loss for task in grid.tasks}
+    rates = rate_rows(runs, grid.models, baselines)
+    table = [
+        benchmark_row(model, *_of(model.name, task.delay, rates, runs), task.baseline)
+        for task in grid.tasks
+        for model in grid.models
+    ]
+    prints, shared = _data(rows)
+    facts = tuple(_facts(task, prints, shared) for task in grid.tasks)
+    return BenchmarkResult(
+        task=grid.settings.task,
+        tasks=facts,
+        target=grid.target,
+        models=grid.models,
+        rows=tuple(table),
+        rates=tuple(rates),
+        short_rates=tuple(short_rates(rates)),
+        runs=tuple(_kept(run, rates) for run in runs),
+        left_out=grid.left_out,
+        supports=tuple(supports(grid, table, facts)),
+        notes=tuple(benchmark_notes(grid, runs)),
+        checks=benchmark_checks(grid, runs, prints, shared),
+    )
+
+
+def _given_names(grid: Grid) -> dict[str, str]:
+    """Return a cell's name in the settings of its runs to the one that the user gave."""
+    names: dict[str, str] = {}
+    for settings, model in _one_run_of_each(grid):
+        names[settings["cell"]] = model
+    return names
+
+
+def _one_run_of_each(grid: Grid) -> list[tuple[dict[str, Any], str]]:
+    runs = zip(
+        grid.runs(),
+        (model for model in grid.models for _ in grid.settings.delay),
+        strict=False,
+    )
+    return [(settings, model.cell) for settings, model in runs]
+
+
+def _of(
+    name: tuple[str, str, int], delay: int, rates: Sequence[RateRow], runs: Sequence[BenchmarkRun]
+) -> tuple[list[RateRow], list[BenchmarkRun]]:
+    return (
+        [row for row in rates if row.name == name and row.delay == delay],
+        [run for run in runs if run.name == name and run.delay == delay],
+    )
+
+
+def _data(rows: Sequence[Stored]) -> tuple[dict[int, set[str]], dict[int, int]]:
+    """Return the data's fingerprints and shared sequences, by delay."""
+    prints: dict[int, set[str]] = {}
+    shared: dict[int, int] = {}
+    for row in rows:
+        if row.row is not None:
+            delay = row.settings["delay"]
+            prints.setdefault(delay, set()).add(row.row["data"]["fingerprint"])
+            shared[delay] = max(shared.get(delay, 0), row.row["data"]["shared"])
+    return prints, shared
+
+
+def _facts(task: SequenceTask, prints: dict[int, set[str]], shared: dict[int, int]) -> TaskFacts:
+    baseline = task.baseline
+    found = prints.get(task.delay)
+    return TaskFacts(
+        delay=task.delay,
+        steps=task.steps,
+        loss=baseline.loss,
+        recall_loss=baseline.recall_loss,
+        accuracy=baseline.accuracy,
+        different=task.different,
+        shared=shared.get(task.delay),
+        fingerprint=None if found is None else min(found),
+    )
+
+
+def _kept(run: BenchmarkRun, rates: Sequence[RateRow]) -> BenchmarkRun:
+    """Return the run; of a learning rate that was not chosen without test, curve and profiles."""
+    chosen = any(
+        row.chosen
+        and (row.name, row.delay, row.learning_rate) == (run.name, run.delay, run.learning_rate)
+        for row in rates
+    )
+    return run if chosen else replace(run, test=None, curve=None, profiles=())
