@@ -21,6 +21,12 @@ from gradflow.errors import Interrupted, UnknownNameError, nearest_name
 from gradflow.experiments.decay_checks import decay_checks, decay_notes
 from gradflow.experiments.decay_curves import curve_of, full_curve
 from gradflow.experiments.decay_paths import measure_paths, path_checks
+from gradflow.experiments.exact_rates import (
+    exact_lines,
+    exact_rate_check,
+    with_exact_rate,
+    zero_state_rates,
+)
 from gradflow.experiments.held_cells import (
     HeldCell,
     gains_left_out,
@@ -30,6 +36,7 @@ from gradflow.experiments.held_cells import (
 )
 from gradflow.experiments.rates import report_points
 from gradflow.provenance import Stopwatch, provenance
+from gradflow.records.base import Check
 from gradflow.records.decay import DecayCurve, DecayResult
 from gradflow.records.paths import CellPaths
 
@@ -62,12 +69,17 @@ def run_decay(settings: DecaySettings, *, progress: Progress | None = None) -> D
     curves: list[DecayCurve] = []
     paths: list[CellPaths] = []
     with threads_for(2 * settings.hidden**3 * len(settings.gate)):
+        rates = {name: zero_state_rates(cells, settings) for name, cells in subjects.items()}
         stopped = _fill(curves, paths, subjects, settings, progress)
+        curves = [with_exact_rate(curve, rates[curve.cell]) for curve in curves]
         result = DecayResult(
             curves=tuple(curves),
             notes=(*_cell_notes(subjects, settings), *decay_notes(curves)),
             paths=tuple(paths),
-            checks=(*decay_checks(curves), *path_checks(paths, settings.dtype)),
+            exact_lines=tuple(
+                line for name in subjects for line in exact_lines(name, rates[name], settings)
+            ),
+            checks=_checks(curves, paths, settings),
             config=settings.to_json(),
             environment={**provenance("decay", settings, watch), **stopped},
         )
@@ -97,6 +109,17 @@ def _fill(
     except (KeyboardInterrupt, Interrupted) as stop:
         return {"interrupted": str(stop) or f"{len(curves)} curves are complete."}
     return {}
+
+
+def _checks(
+    curves: list[DecayCurve], paths: list[CellPaths], settings: DecaySettings
+) -> tuple[Check, ...]:
+    exact = exact_rate_check(curves, settings)
+    return (
+        *decay_checks(curves),
+        *([] if exact is None else [exact]),
+        *path_checks(paths, settings.dtype),
+    )
 
 
 def _cell_notes(subjects: Subjects, settings: DecaySettings) -> tuple[str, ...]:

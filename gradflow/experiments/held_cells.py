@@ -51,7 +51,7 @@ def held_cells(name: str, settings: DecaySettings) -> Iterator[HeldCell]:
         return
     for gain in _gains(first, settings):
         for value in settings.gate:
-            values = {gate.name: _value_of(gate, value, settings) for gate in first.gates}
+            values = gate_values(first, value, settings)
             cell = _hold(_load(name, settings), settings, gain, values)
             yield HeldCell(name, cell, keep.name, value, gain)
 
@@ -59,6 +59,15 @@ def held_cells(name: str, settings: DecaySettings) -> Iterator[HeldCell]:
 def keep_gate(cell: CellLike) -> Gate | None:
     """Return the gate whose product over time is the direct path, where the cell has one."""
     return next((gate for gate in cell.gates if gate.role == "keep"), None)
+
+
+def gate_values(
+    cell: CellLike, keep_value: float | None, settings: DecaySettings
+) -> dict[str, float]:
+    """Return the value of each gate by name; none where there is no keep gate to hold."""
+    if keep_value is None:
+        return {}
+    return {gate.name: _value_of(gate, keep_value, settings) for gate in cell.gates}
 
 
 def gains_left_out(cell: CellLike, settings: DecaySettings) -> tuple[float, ...]:

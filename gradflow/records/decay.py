@@ -61,7 +61,9 @@ class DecayCurve:
 
     `steps` counts from 1. `log10_norm` is base 10, -inf where the norm is exactly zero (then
     `first_zero_step` and `zero_reason` say from when and why) and nan where it is not a number.
-    `rate` and `trend_rate` are in nats per step, `half_life` in steps. A cell without a keep gate
+    `rate` and `trend_rate` are in nats per step, `half_life` in steps. `exact_rate` is ln of the
+    spectral radius of a step at the zero state, of built-in cells: what `rate` is in the long run
+    where the state stays at zero or comes to it. A cell without a keep gate
     has None for `gate_name`, `gate_value`, `trend_log10` and `trend_rate`.
     """
 
@@ -85,6 +87,7 @@ class DecayCurve:
     method: str = "dense"
     settled_step: int | None = None
     log10_norm_upper: FloatArray | None = None
+    exact_rate: float | None = None
     autograd: AutogradCheck | None = None
     notes: tuple[str, ...] = ()
 
@@ -127,6 +130,7 @@ class DecayCurve:
             "factor_per_step": finite_or_none(self.factor_per_step),
             "trend_rate": finite_or_none(self.trend_rate),
             "departure": finite_or_none(self.departure),
+            "exact_rate": finite_or_none(self.exact_rate),
             "half_life": finite_or_none(self.half_life),
             "autograd": None if self.autograd is None else self.autograd.to_json(),
             "notes": list(self.notes),
@@ -148,6 +152,7 @@ class DecayCurve:
             trend_log10=None if trend is None else array_from_list(trend, missing=math.nan),
             settled_step=document.get("settled_step"),
             log10_norm_upper=None if upper is None else array_from_list(upper, missing=-math.inf),
+            exact_rate=document.get("exact_rate"),
             autograd=AutogradCheck.from_json(document["autograd"]),
             notes=tuple(document["notes"]),
         )
@@ -160,10 +165,44 @@ _PLAIN_CURVE_FIELDS = (
 
 
 @dataclass(frozen=True)
+class ExactLine:
+    """The exact rate of one cell and gate value over the candidate's gain, in nats per step.
+
+    `candidate_gain` ascends; `rate` is -inf where a step leaves nothing of the state.
+    """
+
+    cell: str
+    gate_name: str
+    gate_value: float
+    candidate_gain: FloatArray
+    rate: FloatArray
+
+    def to_json(self) -> Json:
+        """Return the line as one entry of `results.exact_lines`; -inf is null."""
+        return {
+            "cell": self.cell,
+            "gate_name": self.gate_name,
+            "gate_value": self.gate_value,
+            "candidate_gain": [float(gain) for gain in self.candidate_gain],
+            "rate": finite_list(self.rate),
+        }
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
+        """Read one entry of `results.exact_lines` back."""
+        return cls(
+            **{key: document[key] for key in ("cell", "gate_name", "gate_value")},
+            candidate_gain=np.array(document["candidate_gain"], dtype=np.float64),
+            rate=array_from_list(document["rate"], missing=-math.inf),
+        )
+
+
+@dataclass(frozen=True)
 class DecayResult(Result):
     """The curves of one `gradflow decay`, and notes on what they show.
 
-    `paths` tells for each curve where its gradient travels, where that was asked for.
+    `paths` tells for each curve where its gradient travels, where that was asked for;
+    `exact_lines` the exact rates over the candidate's gain, where three gains or more were.
     """
 
     command: ClassVar[str] = "decay"
@@ -171,10 +210,13 @@ class DecayResult(Result):
     curves: tuple[DecayCurve, ...]
     notes: tuple[str, ...] = ()
     paths: tuple[CellPaths, ...] = ()
+    exact_lines: tuple[ExactLine, ...] = ()
 
     def results_json(self) -> Json:
-        """Return `{"curves": [...], "notes": [...]}`, and `"paths"` where they were measured."""
+        """Return curves and notes; `"paths"` and `"exact_lines"` where they were measured."""
         results = {"curves": [curve.to_json() for curve in self.curves], "notes": list(self.notes)}
+        if self.exact_lines:
+            results["exact_lines"] = [line.to_json() for line in self.exact_lines]
         if self.paths:
             results["paths"] = [paths.to_json() for paths in self.paths]
         return results
@@ -187,6 +229,9 @@ class DecayResult(Result):
             notes=tuple(document["results"]["notes"]),
             paths=tuple(
                 CellPaths.from_json(entry) for entry in document["results"].get("paths", ())
+            ),
+            exact_lines=tuple(
+                ExactLine.from_json(entry) for entry in document["results"].get("exact_lines", ())
             ),
             **cls.frame_from_json(document),
         )
