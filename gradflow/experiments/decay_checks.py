@@ -10,6 +10,8 @@ import numpy as np
 from gradflow.records.base import Check
 from gradflow.records.decay import DecayCurve
 
+MOST_TOLD = 3  # live gains whose factors a note lists
+
 
 def decay_checks(curves: Sequence[DecayCurve]) -> tuple[Check, ...]:
     """Return the checks: the order of held gates, autograd, and that every number is one."""
@@ -79,7 +81,7 @@ def _order_check(cell: str, group: Sequence[DecayCurve]) -> Check | None:
 def _live_note(cell: str, group: Sequence[DecayCurve]) -> str:
     """Return how far a live candidate is from the trend, and whether the order survives it."""
     parts = []
-    for gain in dict.fromkeys(curve.candidate_gain for curve in group):
+    for gain in _told(sorted({curve.candidate_gain or 0.0 for curve in group})):
         pairs = _rates_in_order([curve for curve in group if curve.candidate_gain == gain])
         if not pairs:
             continue
@@ -88,6 +90,13 @@ def _live_note(cell: str, group: Sequence[DecayCurve]) -> str:
         word = "" if len(pairs) < 2 else " (in order)" if ordered else " (not in order)"
         parts.append(f"gain {gain:g}: factor per step by gate value {factors}{word}")
     return f"{cell} with a live candidate, {'; '.join(parts)}." if parts else ""
+
+
+def _told(gains: Sequence[float]) -> Sequence[float]:
+    """Return the gains that a note tells of: of a sweep the one nearest to 1 and the last."""
+    if len(gains) <= MOST_TOLD:
+        return gains
+    return sorted({min(gains, key=lambda gain: abs(gain - 1.0)), gains[-1]})
 
 
 def _autograd_check(curves: Sequence[DecayCurve]) -> Check:

@@ -9,6 +9,8 @@ from typing import Any, overload
 
 from gradflow.present import decay_words as words
 from gradflow.present.decay_figure import decay_figure
+from gradflow.present.departure_figure import departure_figure
+from gradflow.present.departure_words import sweeps_of
 from gradflow.present.numbers import (
     ABSENT,
     log10_text,
@@ -28,14 +30,19 @@ def decay_outputs(result: DecayResult, *, style: str = "screen") -> Outputs:
     """Return a decay ready to be shown and stored.
 
     `tables` are "decay" (a row per curve) and "curves" (a row per curve and step); the figure is
-    "decay". Where paths were measured there is a table and a figure "paths" of them besides.
+    "decay". Of three candidate gains or more there is a figure "departure", the first one, and a
+    table "exact" of the exact rates; where paths were measured, a table and a figure "paths".
     """
     table = decay_table(result)
     tables: dict[str, Sequence[Row]] = {
         "decay": decay_rows(result),
         "curves": DecayStepRows(result),
     }
-    figures = {"decay": decay_figure(result, style=style)}
+    sweep = bool(sweeps_of(result))
+    figures = {"departure": departure_figure(result, style=style)} if sweep else {}
+    figures["decay"] = decay_figure(result, style=style)
+    if result.exact_lines:
+        tables["exact"] = _exact_rows(result)
     if result.paths:
         table = replace(table, more=(*table.more, paths_table(result.paths)))
         tables["paths"] = paths_rows(result.paths)
@@ -80,6 +87,21 @@ def decay_table(result: DecayResult) -> TextTable:
 def decay_rows(result: DecayResult) -> list[Row]:
     """Return one CSV row per curve, with every digit; the columns have the JSON's names."""
     return [_summary(curve) for curve in result.curves]
+
+
+def _exact_rows(result: DecayResult) -> list[Row]:
+    """Return one CSV row per cell, gate value and candidate gain of the exact lines."""
+    return [
+        {
+            "cell": line.cell,
+            "gate_name": line.gate_name,
+            "gate_value": line.gate_value,
+            "candidate_gain": float(gain),
+            "exact_rate": float(rate),
+        }
+        for line in result.exact_lines
+        for gain, rate in zip(line.candidate_gain, line.rate, strict=True)
+    ]
 
 
 class DecayStepRows(Sequence[Row]):
@@ -171,6 +193,7 @@ def _summary(curve: DecayCurve) -> dict[str, Any]:
         "factor_per_step": curve.factor_per_step,
         "trend_rate": curve.trend_rate,
         "departure": curve.departure,
+        "exact_rate": curve.exact_rate,
         "half_life": curve.half_life,
         "first_zero_step": curve.first_zero_step,
         "zero_reason": curve.zero_reason,

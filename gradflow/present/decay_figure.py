@@ -36,7 +36,7 @@ def decay_figure(result: DecayResult, *, style: str = "screen") -> Figure:
         result: what `gradflow decay` measured.
         style: "screen" or "paper" (one- and two-column sizes).
     """
-    panels = words.panels_of(result)
+    panels = words.shown_panels(result)
     with theme_context(style) as theme:
         rows = panel_rows(panels, theme.most_columns)
         scales = [panel_scale(row) for row in rows]

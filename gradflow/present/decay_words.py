@@ -14,6 +14,7 @@ from gradflow.records import DecayCurve, DecayResult
 from gradflow.records.base import FloatArray
 
 _GATE_SYMBOLS = {"forget": "f", "update": "z"}
+MOST_GAINS = 4  # candidate gains that are drawn side by side
 ON_TREND = 1e-3  # nats per step: the factor per step reads the same to three digits
 
 
@@ -62,6 +63,17 @@ def panels_of(result: DecayResult) -> tuple[Panel, ...]:
         )
         for (cell, gain), curves in groups.items()
     )
+
+
+def shown_panels(result: DecayResult) -> tuple[Panel, ...]:
+    """Return the panels to draw: of many candidate gains the least and the one nearest to 1."""
+    panels = panels_of(result)
+    gains = sorted({panel.gain for panel in panels if panel.gain is not None})
+    if len(gains) <= MOST_GAINS:
+        return panels
+    live = min(gains[1:], key=lambda gain: abs(gain - 1.0))
+    kept = (None, gains[0], live)
+    return tuple(panel for panel in panels if panel.gain in kept)
 
 
 def curve_value(curve: DecayCurve) -> float | None:
@@ -129,13 +141,16 @@ def conditions(result: DecayResult) -> str:
 
 def caption_of(result: DecayResult) -> str:
     """Return what the figure shows: where the trend is the truth, and where it is not."""
-    panels = panels_of(result)
+    panels = shown_panels(result)
+    left = len(panels_of(result)) - len(panels)
     on = [panel for panel in panels if _follows(panel)]
     off = [panel for panel in panels if _departing(panel) and panel not in on]
     sentences = [_agreement_sentence(on)] if on else []
     if off:
         findings = "; ".join(_departure_clause(panel) for panel in off)
         sentences.append(f"The trend is not the truth: {findings}.")
+    if left:
+        sentences.append(f"{left} panels of other candidate gains are left out; the table has all.")
     if any(curve.first_zero_step is not None for panel in panels for curve in panel.full):
         sentences.append("Triangles at the floor: zero, which no logarithm can show.")
     return " ".join(sentences)
@@ -143,7 +158,7 @@ def caption_of(result: DecayResult) -> str:
 
 def alt_of(result: DecayResult) -> str:
     """Return the alt text: the kind of chart, the quantity, and each panel's finding in numbers."""
-    panels = panels_of(result)
+    panels = shown_panels(result)
     curve = result.curves[0] if result.curves else None
     what = "" if curve is None else f" of {plain_quantity(curve)} over T on a log axis"
     findings = " ".join(_panel_sentence(panel) for panel in panels)

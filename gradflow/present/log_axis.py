@@ -20,6 +20,7 @@ FloatArray = NDArray[np.float64]
 
 _WIDE, _NARROW = 2.5, 0.7  # decades: whole powers above, evenly spaced numbers below
 _FLOAT_RANGE = 300.0
+_PLAIN = 3.0  # decades from 1 that read as 0.001 or 1000 beside other plain numbers
 _FLAT = 1e-5  # decades: below it a curve is level, and its wiggles are rounding
 _FLOOR_COLOR = "#f1f2f4"
 CEILING = 0.965  # height of marks at the top, as a share of the axis
@@ -65,11 +66,18 @@ class DecadeFormatter(Formatter):
     def __call__(self, x: float, pos: int | None = None) -> str:  # noqa: ARG002 - matplotlib's call
         """Return the tick label of one position."""
         whole = round(x)
-        if abs(x - whole) < 1e-9:
+        if abs(x - whole) < 1e-9 and not self._reads_plainly(x):
             return {0: "1", 1: "10"}.get(whole, f"$10^{{{whole}}}$")
         if abs(x) > _FLOAT_RANGE:
             return f"$10^{{{x:.10g}}}$"
         return f"{10**x:.6g}"
+
+    def _reads_plainly(self, x: float) -> bool:
+        """Return whether a power of ten stands among plain numbers, and so reads as one."""
+        if self.axis is None:
+            return False
+        low, high = sorted(self.axis.get_view_interval())
+        return bool(high - low < _WIDE and abs(x) <= _PLAIN)
 
 
 @dataclass(frozen=True)
