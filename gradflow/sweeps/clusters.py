@@ -16,6 +16,7 @@ import os
 import signal
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from multiprocessing import resource_tracker
 from typing import Any
 
 import dask
@@ -112,10 +113,13 @@ def _interrupts_only_here() -> Iterator[None]:
     """Let Ctrl-C, which a terminal sends to every process, reach the driver alone.
 
     The signal mask of this thread goes on to the threads and processes that are made meanwhile.
+    Python's resource tracker must run before: to start it, the thread that makes the first process
+    would take the signal out of its mask.
     """
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
+    resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

@@ -66,6 +66,8 @@ def run_sweep(
         open_keys = {row.key for row in store.rows() if row.status in again}
         waiting = [task for task in unique if task.key in open_keys]
         done, total = len(unique) - len(waiting), len(unique)
+        if report is not None and done:
+            report("tasks", done, total)
         try:
             with closing(execute(waiting, work, executor=executor, workers=workers)) as finished:
                 for end in finished:

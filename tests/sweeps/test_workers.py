@@ -1,0 +1,104 @@
+"""Workers of this machine: the same rows as without them, and a worker that dies costs no row."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from gradflow.sweeps import SweepTask, load_rows, run_sweep
+from tests.sweeps.processes import PATIENCE, alive, wait_until
+from tests.sweeps.training import train
+from tests.sweeps.work import begun, crashing, fatal, logged, tasks_of, variables
+
+pytestmark = pytest.mark.timeout(3 * PATIENCE)
+MEASURED = {"memory", "process"}
+
+
+def test_rows_do_not_depend_on_the_executor(tmp_path: Path):
+    """Serial, with one worker and with two: equal bit for bit in all but time, memory, process."""
+    grid = [(seed, rate) for seed in (0, 1) for rate in (0.01, 0.1)]
+    tasks = [SweepTask({"seed": seed, "hidden": 5, "learning_rate": rate}) for seed, rate in grid]
+    rows = {}
+    for name, executor, workers in (("a", "serial", None), ("b", "local", 1), ("c", "local", 2)):
+        outcome = run_sweep(
+            tasks, train, folder=tmp_path / name, executor=executor, workers=workers
+        )
+        rows[name] = outcome.rows
+    compared = {
+        name: [
+            (row.key, row.status, [(k, v) for k, v in (row.row or {}).items() if k not in MEASURED])
+            for row in found
+        ]
+        for name, found in rows.items()
+    }
+    assert compared["a"] == compared["b"] == compared["c"]
+    assert {row.row["threads"] for row in rows["c"] if row.row} == {1}
+    assert {row.row["process"] for row in rows["a"] if row.row} == {os.getpid()}
+    assert os.getpid() not in {row.row["process"] for row in rows["c"] if row.row}
+
+
+def test_a_killed_worker_costs_no_row(tmp_path: Path):
+    """kill -9 in the middle of a task: it alone is begun again, and every row is there once."""
+    log = tmp_path / "log"
+    killed: list[int] = []
+
+    def kill_a_worker(what: str, done: int, total: int) -> None:
+        if not killed:
+            stored = {row.settings["number"] for row in load_rows(tmp_path) if row.is_done}
+            wait_until(lambda: {n for n, _ in begun(log)} - stored, "the next task")
+            number, process = next(line for line in begun(log) if line[0] not in stored)
+            os.kill(process, signal.SIGKILL)
+            killed.append(number)
+
+    tasks = tasks_of(log, 8, seconds=0.4)
+    outcome = run_sweep(tasks, logged, folder=tmp_path, workers=2, report=kill_a_worker)
+    assert [(row.row or {}).get("number") for row in outcome.rows] == list(range(8))
+    assert {row.status for row in outcome.rows} == {"done"}
+    twice = {number: 2 if number in killed else 1 for number in range(8)}
+    assert {row.settings["number"]: row.attempts for row in outcome.rows} == twice
+    numbers = [number for number, _ in begun(log)]
+    assert {number: numbers.count(number) for number in numbers} == twice
+
+
+def test_a_task_that_kills_its_workers_fails_alone(tmp_path: Path):
+    """It is begun three times, the last time with nobody beside it; all others are done."""
+    log = tmp_path / "log"
+    tasks = tasks_of(log, 6, seconds=0.1, fatal=1)
+    outcome = run_sweep(tasks, fatal, folder=tmp_path, workers=2)
+    (failed,) = outcome.failed
+    assert (failed.settings["number"], failed.attempts) == (1, 3)
+    assert failed.reason is not None
+    assert failed.reason.startswith("its worker died each of the 3 times that it was begun")
+    others = [row for row in outcome.rows if row is not failed]
+    assert [(row.status, row.attempts) for row in others] == [("done", 1)] * 5
+    numbers = [number for number, _ in begun(log)]
+    assert numbers.count(1) == 3
+    assert numbers[-1] == 1
+    assert alive(process for _, process in begun(log)) == []
+
+
+def test_workers_start_with_what_makes_them_fast_and_leave_this_process_as_it_was(tmp_path: Path):
+    """Their C library keeps freed memory for the next step, and their algebra has one thread."""
+    wanted = {
+        "MALLOC_MMAP_THRESHOLD_": "33554432",
+        "MALLOC_TRIM_THRESHOLD_": "1073741824",
+        "OMP_NUM_THREADS": "1",
+        "MKL_NUM_THREADS": "1",
+    }
+    before = dict(os.environ)
+    (row,) = run_sweep([SweepTask({"names": list(wanted)})], variables, folder=tmp_path).rows
+    assert row.row == wanted
+    assert dict(os.environ) == before
+
+
+def test_a_task_that_raises_in_a_worker_says_why(tmp_path: Path):
+    """Its row is that of a serial run, and the worker goes on."""
+    tasks = [SweepTask({"how": how}) for how in ("raise", "exit", "nan")]
+    tasks.append(SweepTask({"row": {"number": 1}}))
+    here = run_sweep(tasks, crashing, folder=tmp_path / "here", executor="serial").rows
+    there = run_sweep(tasks, crashing, folder=tmp_path / "there", workers=1).rows
+    assert [row.reason for row in there] == [row.reason for row in here]
+    assert [(row.status, row.attempts) for row in there] == [("failed", 1)] * 3 + [("done", 1)]
