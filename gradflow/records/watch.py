@@ -154,7 +154,8 @@ class FlowFinding(Finding):
 class WatchRun(Result):
     """A watched training: its samples in order, and what was found when.
 
-    `config` holds the settings of the watch, `environment` the provenance.
+    `config` holds the settings of the watch, `environment` the provenance. Where a log was read and
+    asked about, they are those of the question, and `training` holds those of the watch.
     """
 
     command: ClassVar[str] = "watch"
@@ -162,6 +163,7 @@ class WatchRun(Result):
     samples: tuple[FlowSample, ...] = ()
     findings: tuple[FlowFinding, ...] = ()
     notes: tuple[str, ...] = ()
+    training: Json = field(default_factory=dict)
 
     @property
     def places(self) -> tuple[Place, ...]:
@@ -184,6 +186,7 @@ class WatchRun(Result):
             "samples": [sample.to_json() for sample in self.samples],
             "findings": [finding.to_json() for finding in self.findings],
             "notes": list(self.notes),
+            "training": self.training,
         }
 
     @classmethod
@@ -194,5 +197,6 @@ class WatchRun(Result):
             samples=tuple(FlowSample.from_json(entry) for entry in results["samples"]),
             findings=tuple(FlowFinding(**entry) for entry in results["findings"]),
             notes=tuple(results["notes"]),
+            training=dict(results["training"]),
             **cls.frame_from_json(document),
         )

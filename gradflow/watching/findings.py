@@ -39,7 +39,10 @@ class FindingMemory:
             self._is_new(finding)
 
     def _is_new(self, finding: FlowFinding) -> bool:
-        key = (finding.code, finding.layer, finding.direction, finding.gate)
+        place = finding.layer
+        if finding.code == "GF101":  # of a module as a whole, at the layer that is best just then
+            place = (place or "").rpartition("layer ")[0]
+        key = (finding.code, place, finding.direction, finding.gate)
         gravity = SEVERITIES.index(finding.severity)
         if self._told.get(key, -1) >= gravity:
             return False

@@ -149,6 +149,15 @@ def test_the_calls_of_one_layer_are_one_place_to_tell():
     assert len(memory.new_of(flow_sample(0, *calls))) == 1
 
 
+def test_vanishing_is_told_once_for_a_module_whichever_layer_is_best():
+    """From sample to sample another layer may remember a little longer."""
+    memory = FindingMemory()
+    one, other = flow_layer(0.1, 60), flow_layer(0.2, 60, layer=1)
+    assert len(memory.new_of(flow_sample(0, one, other))) == 1
+    swapped = (flow_layer(0.2, 60), flow_layer(0.1, 60, layer=1))
+    assert memory.new_of(flow_sample(1, *swapped)) == ()
+
+
 def test_a_finding_that_a_log_already_holds_is_not_told_again():
     """A training that is resumed goes on where it was."""
     first = FindingMemory()
