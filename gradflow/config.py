@@ -27,6 +27,7 @@ from gradflow.settings import (
     ParamsSettings,
     ParitySettings,
     SaturateSettings,
+    ReportSettings,
     Settings,
     SpectrumSettings,
     SpeedSettings,
@@ -47,6 +48,7 @@ __all__ = [
     "SaturateSettings",
     "Settings",
     "SpectrumSettings",
+    "ReportSettings",
     "SpeedSettings",
     "StepSettings",
     "find_config",
@@ -74,6 +76,7 @@ COMMAND_SETTINGS: dict[str, type[Settings]] = {
 }
 # What every command takes beside its settings; these never change what is measured.
 COMMON_OPTIONS = ("config", "out", "format", "quiet", "debug", "force")
+    "report": ReportSettings,
 DRAWING_OPTIONS = ("style",)  # of the commands that draw; how a figure looks is no setting either
 _PREFIX = "GRADFLOW_"
 _PACKAGE = Path(__file__).parent

@@ -146,6 +146,33 @@ def save_run(
 
 def figure_path(folder: Path, figures: Iterable[str]) -> Path:
     """Return where the first of a run's figures is, the folder itself where it has none."""
+def save_files(folder: Path, files: Mapping[str, bytes], *, old: Iterable[str] = ()) -> Path:
+    """Write the files of a folder whole, or none of them, and return the folder.
+
+    Args:
+        folder: see `run_folder`; checked before with `require_free`.
+        files: path within the folder to contents, renamed into place in this order.
+        old: patterns of files that an earlier run of this command wrote; what matches and is not
+            written again is removed.
+
+    Raises:
+        RunFolderError: the folder cannot be written.
+    """
+
+    def remove_old() -> None:
+        for path in [path for pattern in old for path in folder.glob(pattern)]:
+            written = path.relative_to(folder).as_posix() in files
+            if path.is_file() and not written and not path.name.endswith(TEMPORARY):
+                path.unlink()
+
+    try:
+        contents = {folder / name: data for name, data in files.items()}
+        write_files(contents, before_renaming=remove_old)
+    except (OSError, ValueError) as problem:
+        raise _cannot_write(folder, problem) from None
+    return folder
+
+
     names = list(figures)
     return folder / _FIGURES / names[0] if names else folder
 

@@ -18,6 +18,7 @@ from gradflow.config import preset_names
 from tests.test_stairs import MODULES, imports
 
 ROOT = Path(__file__).parent.parent
+_DISTRIBUTIONS = {"PIL": "pillow"}  # packages that are imported by another name
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 
@@ -76,6 +77,7 @@ def test_every_package_that_is_imported_is_required():
     required = {Requirement(text).name for text in PROJECT["dependencies"]}
     for module in MODULES:
         found = {name.partition(".")[0] for name in imports(module)}
+        found = {_DISTRIBUTIONS.get(name, name) for name in found}
         assert found - standard <= required, module
 
 

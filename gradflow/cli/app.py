@@ -17,6 +17,7 @@ from gradflow.cli import (
     params,
     parity,
     saturate,
+    report,
     spectrum,
     speed,
     step,
@@ -47,6 +48,7 @@ app.command("params", rich_help_panel=LEARN)(params.params)
 app.command("inits", rich_help_panel=LEARN)(inits.inits)
 app.command("doctor", rich_help_panel=RESULTS)(doctor.doctor)
 
+app.command("report", rich_help_panel=RESULTS)(report.report)
 
 def _show_version(asked: bool) -> None:
     if asked:

@@ -22,6 +22,7 @@ from gradflow.errors import Interrupted, UnknownNameError, nearest_name
 
 if TYPE_CHECKING:
     from gradflow.config import Settings
+    from gradflow.documents import Json
     from gradflow.present.outputs import Outputs
     from gradflow.records import Result
 
@@ -112,11 +113,7 @@ def measure(request: Request, run: Callable[..., AnyResult]) -> AnyResult:
         Interrupted: stopped before anything was measured.
     """
     try:
-        with (
-            ProgressReport(enabled=not request.quiet) as progress,
-            kept_for_the_result(),
-            _in_this_folder(),
-        ):
+        with measuring(request) as progress:
             return run(request.settings, progress=progress)
     except Interrupted as stop:
         from gradflow.records import Result
@@ -124,6 +121,17 @@ def measure(request: Request, run: Callable[..., AnyResult]) -> AnyResult:
         if not isinstance(stop.partial, Result):  # nothing, or a part of one measurement
             raise
         return cast("AnyResult", stop.partial)
+
+
+@contextlib.contextmanager
+def measuring(request: Request) -> Iterator[ProgressReport]:
+    """Yield the progress of a measurement; what it prints itself goes to standard error."""
+    with (
+        ProgressReport(enabled=not request.quiet) as progress,
+        kept_for_the_result(),
+        _in_this_folder(),
+    ):
+        yield progress
 
 
 @contextlib.contextmanager
@@ -147,18 +155,11 @@ def deliver(request: Request, result: Result, outputs: Outputs) -> None:
         Interrupted: the run was stopped; what it measured is shown and stored.
         typer.Exit: otherwise always, with 0 or 1.
     """
-    from gradflow import config, documents, store
+    from gradflow import config, store
     from gradflow.present.theme import theme_of
 
     document = result.to_json()
-    if request.format == "json":
-        write_result(documents.json_text(document))
-    elif request.format == "csv":
-        write_result(documents.csv_text(outputs.rows))
-    elif request.format in outputs.formats:
-        write_result(outputs.formats[request.format])
-    else:
-        write_table(outputs.table)
+    show(request, document, outputs)
     figures = outputs.figure_files(theme_of(request.style).formats)
     store.save_run(
         request.folder,
@@ -167,11 +168,34 @@ def deliver(request: Request, result: Result, outputs: Outputs) -> None:
         tables=outputs.tables,
         figures=figures,
     )
-    _close(request, result, outputs, shown=store.figure_path(request.folder, figures))
+    close(request, result, outputs, shown=store.figure_path(request.folder, figures))
 
 
-def _close(request: Request, result: Result, outputs: Outputs, *, shown: Path) -> None:
-    """Say what is beside the result, and end the command."""
+def show(request: Request, document: Json, outputs: Outputs) -> None:
+    """Write a result to standard output, in the format that was asked for.
+
+    Raises:
+        OutputError: it cannot be written.
+    """
+    from gradflow import documents
+
+    if request.format == "json":
+        write_result(documents.json_text(document))
+    elif request.format == "csv":
+        write_result(documents.csv_text(outputs.rows))
+    elif request.format in outputs.formats:
+        write_result(outputs.formats[request.format])
+    else:
+        write_table(outputs.table)
+
+
+def close(request: Request, result: Result, outputs: Outputs, *, shown: Path) -> None:
+    """Say what is beside the result, and end the command.
+
+    Raises:
+        Interrupted: the run was stopped.
+        typer.Exit: otherwise always, with 0 or 1.
+    """
     for check in result.checks:
         if not check.passed:
             say(f"Check failed: {check.name} ({check.detail})")

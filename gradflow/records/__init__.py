@@ -23,6 +23,7 @@ from gradflow.records.parity import (
 )
 from gradflow.records.saturate import FirstNonfinite, SaturateResult, SaturateRow
 from gradflow.records.spectrum import SpectrumInput, SpectrumResult
+from gradflow.records.report import LeftOut, ReportResult, ShownResult, StoredRun
 from gradflow.records.speed import SpeedCase, SpeedRatio, SpeedResult, SpeedRow
 from gradflow.records.step import Equation, StepResult, WorkedStep
 from gradflow.records.watch import BrokenTensor, FlowFinding, FlowLayer, FlowSample, WatchRun
@@ -60,14 +61,17 @@ __all__ = [
     "ParityResult",
     "PerSeed",
     "Result",
+    "LeftOut",
     "SaturateResult",
     "SaturateRow",
     "SpectrumInput",
     "SpectrumResult",
     "SpeedCase",
+    "ReportResult",
     "SpeedRatio",
     "SpeedResult",
     "SpeedRow",
+    "ShownResult",
     "StepResult",
     "TriedVariant",
     "WatchRun",
@@ -75,3 +79,4 @@ __all__ = [
     "WorkedStep",
     "Workload",
 ]
+    "StoredRun",

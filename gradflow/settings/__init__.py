@@ -10,6 +10,7 @@ from gradflow.settings.inspect import InspectSettings
 from gradflow.settings.params import ParamsSettings
 from gradflow.settings.parity import ParitySettings
 from gradflow.settings.saturate import SaturateSettings
+from gradflow.settings.report import ReportSettings
 from gradflow.settings.spectrum import SpectrumSettings
 from gradflow.settings.speed import SpeedSettings
 from gradflow.settings.step import StepSettings
@@ -26,6 +27,7 @@ __all__ = [
     "SaturateSettings",
     "Settings",
     "SpectrumSettings",
+    "ReportSettings",
     "SpeedSettings",
     "StepSettings",
 ]

@@ -67,7 +67,7 @@ def test_the_flags_of_a_command_are_the_fields_of_its_settings(name: str):
     """A setting without a flag cannot be asked for; a flag without a setting does nothing."""
     flags = {parameter.name for parameter in COMMANDS[name].params}
     fields = set(COMMAND_SETTINGS[name].model_fields)
-    drawn = set(DRAWING_OPTIONS) if name in PRESENTERS else set()
+    drawn = set(DRAWING_OPTIONS) if name in {*PRESENTERS, "report"} else set()
     assert flags - {"help"} == fields | set(COMMON) | drawn
 
 

@@ -1,0 +1,119 @@
+"""A report, ready to be written as a page or as Markdown: sections of results, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from gradflow.present.outputs import Row
+from gradflow.present.report.question import Question
+from gradflow.present.tables import TextTable
+from gradflow.records import Check
+from gradflow.records.report import LeftOut, StoredRun
+
+Facts = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class ReportFigure:
+    """A figure with its number in the report, its words, and its files by ending.
+
+    `width` and `height` are CSS pixels. `files` has what goes into `figures/`; `svg` and
+    `png` (made when it is asked for) are what the page may embed.
+    """
+
+    anchor: str
+    number: int
+    name: str
+    alt: str
+    caption: str
+    width: int
+    height: int
+    svg: bytes
+    png: Callable[[], bytes]
+    files: Mapping[str, bytes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ReportEntry:
+    """One result: what it says, its figures and tables, and how it came about.
+
+    `finding` is what the verdict says of it.
+    """
+
+    anchor: str
+    run: StoredRun
+    finding: str
+    findings: tuple[str, ...]
+    figures: tuple[ReportFigure, ...]
+    table: TextTable | None
+    tables: Mapping[str, Sequence[Row]]
+    settings: Facts
+    provenance: Facts
+    reproduce: str
+
+    @property
+    def checks(self) -> tuple[Check, ...]:
+        """The checks of the result."""
+        return self.run.result.checks
+
+    @property
+    def failed(self) -> tuple[Check, ...]:
+        """The checks that did not hold."""
+        return tuple(check for check in self.checks if not check.passed)
+
+
+@dataclass(frozen=True)
+class ReportSection:
+    """One question with all its results."""
+
+    anchor: str
+    question: Question
+    entries: tuple[ReportEntry, ...]
+
+
+@dataclass(frozen=True)
+class Report:
+    """All sections, in the order of the questions, and what could not be shown."""
+
+    title: str
+    sections: tuple[ReportSection, ...]
+    left_out: tuple[LeftOut, ...] = ()
+
+    @property
+    def entries(self) -> tuple[ReportEntry, ...]:
+        """Every result, in order."""
+        return tuple(entry for section in self.sections for entry in section.entries)
+
+    @property
+    def checks(self) -> tuple[Check, ...]:
+        """Every check of every result."""
+        return tuple(check for entry in self.entries for check in entry.checks)
+
+    @property
+    def passed(self) -> bool:
+        """True where every check held and nothing was left out."""
+        return not self.left_out and all(check.passed for check in self.checks)
+
+    @property
+    def verdict(self) -> str:
+        """The outcome in a sentence."""
+        count = len(self.entries)
+        results = f"{count} result" + ("" if count == 1 else "s")
+        missing = len(self.left_out)
+        tail = f" {missing} of {count + missing} could not be shown." if missing else ""
+        return f"{checks_sentence(self.checks)[:-1]}, in {results}.{tail}"
+
+
+def checks_sentence(checks: Sequence[Check]) -> str:
+    """Return how many checks passed.
+
+    >>> checks_sentence([Check("a", True, ""), Check("b", False, "")])
+    '1 of 2 checks failed.'
+    """
+    failed = sum(not check.passed for check in checks)
+    if not checks:
+        return "There was nothing to check."
+    if failed:
+        return f"{failed} of {len(checks)} checks failed."
+    return "The one check passed." if len(checks) == 1 else f"All {len(checks)} checks passed."
