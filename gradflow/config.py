@@ -26,8 +26,8 @@ from gradflow.settings import (
     InspectSettings,
     ParamsSettings,
     ParitySettings,
-    SaturateSettings,
     ReportSettings,
+    SaturateSettings,
     Settings,
     SpectrumSettings,
     SpeedSettings,
@@ -45,10 +45,10 @@ __all__ = [
     "InspectSettings",
     "ParamsSettings",
     "ParitySettings",
+    "ReportSettings",
     "SaturateSettings",
     "Settings",
     "SpectrumSettings",
-    "ReportSettings",
     "SpeedSettings",
     "StepSettings",
     "find_config",
@@ -72,11 +72,11 @@ COMMAND_SETTINGS: dict[str, type[Settings]] = {
     "explain": ExplainSettings,
     "inits": InitsSettings,
     "inspect": InspectSettings,
+    "report": ReportSettings,
     "doctor": DoctorSettings,
 }
 # What every command takes beside its settings; these never change what is measured.
 COMMON_OPTIONS = ("config", "out", "format", "quiet", "debug", "force")
-    "report": ReportSettings,
 DRAWING_OPTIONS = ("style",)  # of the commands that draw; how a figure looks is no setting either
 _PREFIX = "GRADFLOW_"
 _PACKAGE = Path(__file__).parent

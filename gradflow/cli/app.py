@@ -16,8 +16,8 @@ from gradflow.cli import (
     inspect,
     params,
     parity,
-    saturate,
     report,
+    saturate,
     spectrum,
     speed,
     step,
@@ -46,9 +46,9 @@ app.command("explain", rich_help_panel=CHECK)(explain.explain)
 app.command("step", rich_help_panel=LEARN)(step.step)
 app.command("params", rich_help_panel=LEARN)(params.params)
 app.command("inits", rich_help_panel=LEARN)(inits.inits)
+app.command("report", rich_help_panel=RESULTS)(report.report)
 app.command("doctor", rich_help_panel=RESULTS)(doctor.doctor)
 
-app.command("report", rich_help_panel=RESULTS)(report.report)
 
 def _show_version(asked: bool) -> None:
     if asked:

@@ -21,9 +21,9 @@ from gradflow.records.parity import (
     ParityResult,
     TriedVariant,
 )
+from gradflow.records.report import LeftOut, ReportResult, ShownResult, StoredRun
 from gradflow.records.saturate import FirstNonfinite, SaturateResult, SaturateRow
 from gradflow.records.spectrum import SpectrumInput, SpectrumResult
-from gradflow.records.report import LeftOut, ReportResult, ShownResult, StoredRun
 from gradflow.records.speed import SpeedCase, SpeedRatio, SpeedResult, SpeedRow
 from gradflow.records.step import Equation, StepResult, WorkedStep
 from gradflow.records.watch import BrokenTensor, FlowFinding, FlowLayer, FlowSample, WatchRun
@@ -55,28 +55,28 @@ __all__ = [
     "InspectedGate",
     "InspectedLayer",
     "Json",
+    "LeftOut",
     "MappedBlock",
     "ParameterCount",
     "ParamsResult",
     "ParityResult",
     "PerSeed",
+    "ReportResult",
     "Result",
-    "LeftOut",
     "SaturateResult",
     "SaturateRow",
+    "ShownResult",
     "SpectrumInput",
     "SpectrumResult",
     "SpeedCase",
-    "ReportResult",
     "SpeedRatio",
     "SpeedResult",
     "SpeedRow",
-    "ShownResult",
     "StepResult",
+    "StoredRun",
     "TriedVariant",
     "WatchRun",
     "WidthMatch",
     "WorkedStep",
     "Workload",
 ]
-    "StoredRun",

@@ -9,8 +9,8 @@ from gradflow.settings.inits import InitsSettings
 from gradflow.settings.inspect import InspectSettings
 from gradflow.settings.params import ParamsSettings
 from gradflow.settings.parity import ParitySettings
-from gradflow.settings.saturate import SaturateSettings
 from gradflow.settings.report import ReportSettings
+from gradflow.settings.saturate import SaturateSettings
 from gradflow.settings.spectrum import SpectrumSettings
 from gradflow.settings.speed import SpeedSettings
 from gradflow.settings.step import StepSettings
@@ -24,10 +24,10 @@ __all__ = [
     "InspectSettings",
     "ParamsSettings",
     "ParitySettings",
+    "ReportSettings",
     "SaturateSettings",
     "Settings",
     "SpectrumSettings",
-    "ReportSettings",
     "SpeedSettings",
     "StepSettings",
 ]
