@@ -144,8 +144,6 @@ def save_run(
     return folder
 
 
-def figure_path(folder: Path, figures: Iterable[str]) -> Path:
-    """Return where the first of a run's figures is, the folder itself where it has none."""
 def save_files(folder: Path, files: Mapping[str, bytes], *, old: Iterable[str] = ()) -> Path:
     """Write the files of a folder whole, or none of them, and return the folder.
 
@@ -173,6 +171,8 @@ def save_files(folder: Path, files: Mapping[str, bytes], *, old: Iterable[str] =
     return folder
 
 
+def figure_path(folder: Path, figures: Iterable[str]) -> Path:
+    """Return where the first of a run's figures is, the folder itself where it has none."""
     names = list(figures)
     return folder / _FIGURES / names[0] if names else folder
 
