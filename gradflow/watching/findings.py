@@ -24,19 +24,20 @@ class FindingMemory:
     """
 
     def __init__(self, needs_lag: int | None = None) -> None:
-        self._needs_lag = needs_lag
+        self.needs_lag = needs_lag
         self._told: dict[Key, int] = {}
 
     def new_of(self, sample: FlowSample) -> tuple[FlowFinding, ...]:
         """Return the findings of a sample that were not told before."""
-        return tuple(
-            finding for finding in sample_findings(sample, self._needs_lag) if self._is_new(finding)
-        )
+        return self.new_among(sample_findings(sample, self.needs_lag))
+
+    def new_among(self, findings: Iterable[FlowFinding]) -> tuple[FlowFinding, ...]:
+        """Return those that were not told before, and take them as told."""
+        return tuple(finding for finding in findings if self._is_new(finding))
 
     def remember(self, findings: Iterable[FlowFinding]) -> None:
         """Take findings as told, such as those of a log that is continued."""
-        for finding in findings:
-            self._is_new(finding)
+        self.new_among(findings)
 
     def _is_new(self, finding: FlowFinding) -> bool:
         place = finding.layer
