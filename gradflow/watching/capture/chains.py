@@ -1,0 +1,120 @@
+"""How the calls of one module within a pass hang together: a layer called step by step is one run.
+
+A call goes on from an earlier one where its first state is, number by number, the last one of that
+call. Where the graph goes along, gradients do; where it does not (`detach`), the run is cut there.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+import torch
+from torch import Tensor
+
+from gradflow.watching.capture.call import Call
+
+_MOST_TAILS = 8  # of runs that are looked through for the one that goes on
+
+
+class Link(Enum):
+    """What a call's first state is: new, the state before with its graph, or without it."""
+
+    FRESH = "fresh"
+    JOINED = "joined"
+    CUT = "cut"  # a state goes on without its graph
+
+
+@dataclass(eq=False)
+class Entry:
+    """A call's place in a run. The call itself lives with the user's graph until something arrives.
+
+    So a pass without a backward one, such as a validation that forgot `no_grad`, keeps nothing.
+    """
+
+    steps: int
+    link: Link
+    own: weakref.ref[Call]
+    kept: Call | None = None
+
+    def keep(self) -> None:
+        """Hold the call from now on."""
+        self.kept = self.own()
+
+
+@dataclass(eq=False)
+class Chain:
+    """Calls that go on from each other; `tail` is the last state, `start` the first."""
+
+    entries: list[Entry]
+    start: tuple[Tensor, ...]
+    tail: tuple[Tensor, ...]
+
+    @property
+    def has_gradient(self) -> bool:
+        """Whether anything came back to one of the calls."""
+        return any(entry.kept is not None for entry in self.entries)
+
+    def segments(self) -> list[list[Entry]]:
+        """Return the entries between cuts."""
+        found: list[list[Entry]] = []
+        for entry in self.entries:
+            if not found or entry.link is Link.CUT:
+                found.append([])
+            found[-1].append(entry)
+        return found
+
+
+@dataclass(eq=False)
+class Chains:
+    """The runs of one module in one pass, in the order in which they began."""
+
+    found: list[Chain] = field(default_factory=list)
+
+    def add(self, call: Call, *, may_join: bool) -> Entry:
+        """Put a call into its run; return its entry.
+
+        Args:
+            call: the new one.
+            may_join: False for padded calls and for those that read both ways.
+        """
+        start = () if _is_zero(call.start) else call.start
+        before = self._before(start, call) if may_join and start else None
+        link = Link.FRESH
+        if start and not call.carries_graph:
+            link = Link.CUT
+        elif before is not None:
+            link = Link.JOINED
+        entry = Entry(call.steps, link, weakref.ref(call))
+        if before is None:
+            self.found.append(Chain([entry], start, call.final))
+        else:
+            before.entries.append(entry)
+            before.tail = call.final
+        return entry
+
+    def _before(self, start: tuple[Tensor, ...], call: Call) -> Chain | None:
+        """Return the run that the call goes on from."""
+        tails = self.found[-_MOST_TAILS:]
+        for chain in reversed(tails):
+            if _same(chain.tail, start):
+                return chain
+        # the loop may have changed the state between two steps, as by a mask or a norm
+        if len(tails) == 1 and call.steps == 1 and call.carries_graph:
+            (only,) = tails
+            fits = [part.shape for part in only.tail] == [part.shape for part in start]
+            return only if fits and not _same(only.start, start) else None
+        return None
+
+
+def _same(one: Sequence[Tensor], other: Sequence[Tensor]) -> bool:
+    return len(one) == len(other) > 0 and all(
+        a.shape == b.shape and a.dtype == b.dtype and torch.equal(a, b)
+        for a, b in zip(one, other, strict=True)
+    )
+
+
+def _is_zero(parts: Sequence[Tensor]) -> bool:
+    return not any(bool(part.any()) for part in parts)

@@ -1,0 +1,64 @@
+"""Hooks on a user's modules and graph: they never raise, and a copy of the model has none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.graph import get_gradient_edge
+
+
+class Hook:
+    """A hook that does nothing in a copied or unpickled model.
+
+    A model is copied (weights averaged over time) and stored while it is watched; neither the copy
+    nor the file must hold on to the watch.
+    """
+
+    def __init__(self, action: Callable[..., None]) -> None:
+        self._action = action
+
+    def __call__(self, *arguments: Any) -> None:
+        """Do what is to be done; the answer is None, which changes nothing."""
+        self._action(*arguments)
+
+    def __reduce__(self) -> tuple[Callable[[], Any], tuple[()]]:
+        return _unwatched, ()
+
+
+def not_watched(*_: Any) -> None:
+    """Take the place of a hook in a copy."""
+
+
+def _unwatched() -> Callable[..., None]:
+    return not_watched
+
+
+class Arrival:
+    """Reads the gradient of one tensor as its node in the graph gets it.
+
+    A hook on the node comes after all hooks on the tensor: what a user clips there arrives clipped.
+    The node holds it, so it lives as long as the graph does.
+    """
+
+    def __init__(self, number: int, action: Callable[[Tensor], None]) -> None:
+        self._number, self._action = number, action
+
+    def __call__(self, gradients: Sequence[Tensor | None]) -> None:
+        """Hand the gradient on; None, and so no change, is the answer."""
+        gradient = gradients[self._number]
+        if gradient is not None:
+            self._action(gradient)
+
+
+def on_arrival(values: Tensor, action: Callable[[Tensor], None]) -> None:
+    """Call `action(gradient)` whenever a backward pass brings the whole gradient of a tensor."""
+    edge = get_gradient_edge(values)
+    edge.node.register_prehook(Arrival(edge.output_nr, action))
+
+
+def is_recorded(values: object) -> bool:
+    """Return whether autograd records a tensor, so that a backward pass can reach it."""
+    return isinstance(values, Tensor) and values.requires_grad and torch.is_grad_enabled()

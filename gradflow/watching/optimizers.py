@@ -1,0 +1,55 @@
+"""When an update is done, and by what the loss was scaled: read from torch's optimizers."""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections.abc import Callable, Iterable
+from types import FrameType
+
+import torch
+from torch import nn
+from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook
+from torch.utils.hooks import RemovableHandle
+
+_FRAMES = 40
+
+
+class OptimizerWatch:
+    """Calls `action()` after each step of an optimizer that holds one of these parameters."""
+
+    def __init__(self, parameters: Iterable[nn.Parameter], action: Callable[[], None]) -> None:
+        self._own = {id(each) for each in parameters}
+        self._action = action
+        self._known: weakref.WeakKeyDictionary[Optimizer, bool] = weakref.WeakKeyDictionary()
+        self._handle: RemovableHandle = register_optimizer_step_post_hook(self._after_step)
+
+    def _after_step(self, optimizer: Optimizer, *_: object) -> None:
+        ours = self._known.get(optimizer)
+        if ours is None:
+            groups = optimizer.param_groups
+            ours = any(id(each) in self._own for group in groups for each in group["params"])
+            self._known[optimizer] = ours
+        if ours:
+            self._action()
+
+    def remove(self) -> None:
+        """Take the hook off."""
+        self._handle.remove()
+
+
+def calling_scaler() -> torch.amp.GradScaler | None:
+    """Return the GradScaler whose `step` called the optimizer that is stepping now, if one did.
+
+    A scaler leaves no trace in the loss or in the gradients; but it is what calls the optimizer.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    for _ in range(_FRAMES):
+        if frame is None:
+            return None
+        if "grad_scaler" in frame.f_code.co_filename:
+            found = frame.f_locals.get("self")
+            if isinstance(found, torch.amp.GradScaler):
+                return found
+        frame = frame.f_back
+    return None

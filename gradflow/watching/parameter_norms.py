@@ -1,0 +1,63 @@
+"""The norm of all parameters' gradients, read as each one is accumulated: before any clipping."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
+
+
+class ParameterNorms:
+    """Hooks on a model's parameters while an update is sampled.
+
+    Each keeps the norm of what its parameter's gradient has come to; gradients that several passes
+    accumulate are added up by then.
+    """
+
+    def __init__(self, parameters: Iterable[nn.Parameter]) -> None:
+        self._norms: dict[int, Tensor] = {}
+        self._last: Tensor | None = None
+        self._handles: list[RemovableHandle] = [
+            each.register_post_accumulate_grad_hook(self._read)
+            for each in parameters
+            if each.requires_grad and each.is_leaf
+        ]
+
+    def _read(self, parameter: Tensor) -> None:
+        gradient = parameter.grad
+        if gradient is None:
+            return
+        values = gradient.coalesce().values() if gradient.is_sparse else gradient
+        norm = torch.linalg.vector_norm(values.detach(), dtype=torch.float64)
+        self._norms[id(parameter)] = norm
+        self._last = parameter
+
+    @property
+    def any_read(self) -> bool:
+        """Whether a gradient was accumulated."""
+        return bool(self._norms)
+
+    @property
+    def cleared(self) -> bool:
+        """Whether gradients that were accumulated are gone: set to None, or to zero."""
+        if self._last is None:
+            return False
+        gradient = self._last.grad
+        return gradient is None or not bool(gradient.detach().any())
+
+    def log10_total(self) -> float | None:
+        """Return log10 of the norm over all parameters; None where it is zero, inf or unknown."""
+        if not self._norms:
+            return None
+        total = math.hypot(*(float(norm) for norm in self._norms.values()))
+        return math.log10(total) if 0.0 < total < math.inf else None
+
+    def remove(self) -> None:
+        """Take the hooks off."""
+        for handle in self._handles:
+            handle.remove()
+        self._handles.clear()
+        self._last = None

@@ -1,0 +1,184 @@
+"""Which update is sampled, when it is complete, and what the loss was scaled by."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from gradflow.records.watch import FlowSample
+from gradflow.watching.capture.call import Call, Slots
+from gradflow.watching.capture.hooks import is_recorded, on_arrival
+from gradflow.watching.capture.modules import WatchedModule
+from gradflow.watching.faults import warn
+from gradflow.watching.optimizers import OptimizerWatch, calling_scaler
+from gradflow.watching.window import Window
+
+_PATIENCE = 2  # updates without a gradient in any layer, until that is told
+_OVERFLOWED = "Updates before this one were skipped by the GradScaler: their gradients overflowed."
+
+
+class Updates:
+    """Counts updates, and opens and ends a window for those that are sampled.
+
+    An update is done when one of torch's optimizers that holds a recurrent parameter has stepped.
+    A loop without one is seen by its cleared gradients; there each backward pass is an update.
+
+    Args:
+        model: the whole model.
+        watched: its recurrent modules.
+        every: an update in so many is sampled.
+        scaler: a GradScaler, where it is known.
+        guard: see `Window`.
+        emit: takes a sample.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        watched: Sequence[WatchedModule],
+        *,
+        every: int,
+        scaler: torch.amp.GradScaler | None,
+        guard: Callable[..., None],
+        emit: Callable[[FlowSample], None],
+    ) -> None:
+        self.count = 0
+        self.are_by_hand = False
+        self._model, self._watched, self._every, self._scaler = model, watched, every, scaler
+        self._guard, self._emit = guard, emit
+        self._gradient_came = self._overflowed = self._was_told = False
+        self._skipped: Counter[str] = Counter()
+        self._empty = 0
+        own = [p for each in watched for p in each.module.parameters() if p.requires_grad]
+        self._optimizers = OptimizerWatch(
+            own or list(model.parameters()), lambda: guard(self._after_step)
+        )
+        self._window: Window | None = None
+        self._open_if_due()
+
+    @property
+    def is_sampling(self) -> bool:
+        """Whether the present update is sampled."""
+        return self._window is not None
+
+    def note_skipped(self, why: str) -> None:
+        """Count a call that is not of the training: it is told if there are no others."""
+        self._skipped[why] += 1
+
+    def on_call(self, index: int, call: Call, slots: Slots) -> None:
+        """Take a call of a module in a forward pass that is recorded."""
+        if self._window is not None and self._window.has_arrivals:
+            self._after_pass(self._window)
+        elif self._window is None and self.are_by_hand and self._gradient_came:
+            self._next()
+        if self._window is not None:
+            self._window.capture(index, call, slots)
+        elif self.are_by_hand:
+            for values in slots.values():
+                if is_recorded(values):
+                    on_arrival(values, self._see_gradient)
+
+    def finish(self) -> None:
+        """End the present update, as at the end of the training."""
+        window = self._window
+        if window is not None and window.has_arrivals:
+            self._finish(window)
+
+    def remove(self) -> None:
+        """Take all hooks off."""
+        self._optimizers.remove()
+        if self._window is not None:
+            self._window.discard()
+            self._window = None
+
+    # ---- how an update ends
+
+    def _after_step(self) -> None:
+        """After an optimizer's step."""
+        self.are_by_hand = False
+        window = self._window
+        if window is not None:
+            self._scaler = calling_scaler() or self._scaler
+            if window.has_arrivals:
+                self._finish(window)
+            else:
+                self._note_empty()
+        self._next()
+
+    def _after_pass(self, window: Window) -> None:
+        """At a forward pass after gradients have come, without a step between."""
+        if not window.norms.cleared and window.norms.any_read:
+            return  # they are accumulated; the window ends the pass itself
+        if self._scaler is not None or self._has_overflowed(window):
+            window.discard()
+            self._overflowed = True
+            self._window = self._new_window()
+        else:
+            self._finish(window)
+            self.are_by_hand = True
+            self._next()
+
+    def _has_overflowed(self, window: Window) -> bool:
+        """Return whether a scaler that was not seen yet skipped the update: float16 overflowed."""
+        kinds = {p.device.type for p in self._model.parameters()}
+        half = any(
+            torch.is_autocast_enabled(kind) and torch.get_autocast_dtype(kind) == torch.float16
+            for kind in kinds
+        )
+        return half and window.norms.any_read and window.norms.log10_total() is None
+
+    def _finish(self, window: Window) -> None:
+        self._window = None
+        scale = None if self._scaler is None else float(self._scaler.get_scale())
+        if self._overflowed:
+            window.notes[_OVERFLOWED] = None
+        self._overflowed, self._empty = False, 0
+        sample = window.finish(self.count, math.log10(scale) if scale else 0.0, scale)
+        if sample is not None:
+            self._emit(sample)
+
+    def _next(self) -> None:
+        self.count += 1
+        self._gradient_came = False
+        self._open_if_due()
+
+    def _open_if_due(self) -> None:
+        if self._window is None and self.count % self._every == 0:
+            self._window = self._new_window()
+
+    def _new_window(self) -> Window:
+        return Window(self._watched, list(self._model.parameters()), self._guard)
+
+    def _see_gradient(self, _: Tensor) -> None:
+        self._gradient_came = True
+
+    # ---- where nothing comes
+
+    def _note_empty(self) -> None:
+        self._empty += 1
+        if self._empty < _PATIENCE or self._was_told:
+            return
+        self._was_told = True
+        names = ", ".join(each.name for each in self._watched)
+        warn(f"gradflow.watch sees no gradient in {names}: {self._why_empty()}")
+
+    def _why_empty(self) -> str:
+        if self._skipped["recomputed"]:
+            return (
+                "the layers run within the backward pass. Use "
+                "torch.utils.checkpoint.checkpoint(..., use_reentrant=False)."
+            )
+        if self._skipped["eval"]:
+            return (
+                "the model is in evaluation mode, whose passes are not counted as training. Call "
+                "model.train(); single parts may stay in evaluation mode."
+            )
+        return (
+            "they are not called as modules, or were compiled before the watch began (a layer is "
+            "seen then, a cell in a loop is not). Begin to watch before the first step, or watch "
+            "the model without torch.compile."
+        )
