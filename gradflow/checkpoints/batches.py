@@ -43,7 +43,7 @@ def load_batch(spec: str, *, window: int | None = None, target: str | None = Non
             )
         return _windows(path, window, target)
     if ending in _TENSORS:
-        return read_file(path)
+        return read_file(path, whole=True)  # data have other names than weights
     if ending == ".npy":
         try:
             return np.load(path, allow_pickle=False)

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import save_file
 
 from gradflow.checkpoints.batches import load_batch
 from gradflow.errors import GradflowError
@@ -25,9 +26,15 @@ def test_windows_of_a_series_come_with_the_target_after_them(tmp_path: Path):
 
 
 def test_arrays_and_tensors_come_by_their_names(tmp_path: Path):
-    """.npz, .npy and .pt."""
+    """.npz, .safetensors, .npy and .pt, with their numbers, whatever they are called."""
     np.savez(tmp_path / "a.npz", inputs=np.ones((2, 3, 4)), targets=np.zeros(2))
-    assert set(load_batch(str(tmp_path / "a.npz"))) == {"inputs", "targets"}
+    save_file(
+        {"inputs": torch.ones(2, 3, 4), "targets": torch.zeros(2)}, tmp_path / "a.safetensors"
+    )
+    for name in ("a.npz", "a.safetensors"):
+        batch = load_batch(str(tmp_path / name))
+        assert set(batch) == {"inputs", "targets"}
+        assert batch["inputs"].sum().item() == 24.0
     np.save(tmp_path / "a.npy", np.ones((2, 3)))
     assert load_batch(str(tmp_path / "a.npy")).shape == (2, 3)
     torch.save({"x": torch.ones(2, 3, 4), "lengths": torch.tensor([3, 1])}, tmp_path / "a.pt")
