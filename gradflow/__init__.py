@@ -50,7 +50,9 @@ if TYPE_CHECKING:  # what a type checker and an editor see
     from gradflow.settings import SpectrumSettings as SpectrumSettings
     from gradflow.settings import SpeedSettings as SpeedSettings
     from gradflow.settings import StepSettings as StepSettings
+    from gradflow.settings import WatchSettings as WatchSettings
     from gradflow.store import load_result as load_result
+    from gradflow.watching.recorded import run_watch as run_watch
 
 __version__ = "0.1.0"
 
@@ -71,6 +73,7 @@ _NAMES = {
     "SpeedSettings": "gradflow.settings",
     "Stack": "gradflow.cells",
     "StepSettings": "gradflow.settings",
+    "WatchSettings": "gradflow.settings",
     "depth_norms": "gradflow.engine",
     "from_torch": "gradflow.checkpoints",
     "hold_": "gradflow.cells",
@@ -93,6 +96,7 @@ _NAMES = {
     "run_spectrum": "gradflow.experiments.spectrum",
     "run_speed": "gradflow.experiments.speed",
     "run_step": "gradflow.experiments.step",
+    "run_watch": "gradflow.watching.recorded",
     "work_gru": "gradflow.experiments.step",
     "work_lstm": "gradflow.experiments.step",
 }

@@ -32,6 +32,7 @@ from gradflow.settings import (
     SpectrumSettings,
     SpeedSettings,
     StepSettings,
+    WatchSettings,
 )
 from gradflow.settings.problems import show
 
@@ -51,6 +52,7 @@ __all__ = [
     "SpectrumSettings",
     "SpeedSettings",
     "StepSettings",
+    "WatchSettings",
     "find_config",
     "load_config",
     "preset_names",
@@ -72,6 +74,7 @@ COMMAND_SETTINGS: dict[str, type[Settings]] = {
     "explain": ExplainSettings,
     "inits": InitsSettings,
     "inspect": InspectSettings,
+    "watch": WatchSettings,
     "report": ReportSettings,
     "doctor": DoctorSettings,
 }

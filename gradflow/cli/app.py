@@ -21,9 +21,10 @@ from gradflow.cli import (
     spectrum,
     speed,
     step,
+    watch,
 )
 
-MEASURE, CHECK, LEARN, RESULTS = "Measure", "Check", "Learn", "Results"
+MEASURE, CHECK, LEARN, STUDY, RESULTS = "Measure", "Check", "Learn", "Study", "Results"
 
 app = typer.Typer(
     name="gradflow",
@@ -46,6 +47,7 @@ app.command("explain", rich_help_panel=CHECK)(explain.explain)
 app.command("step", rich_help_panel=LEARN)(step.step)
 app.command("params", rich_help_panel=LEARN)(params.params)
 app.command("inits", rich_help_panel=LEARN)(inits.inits)
+app.command("watch", rich_help_panel=STUDY)(watch.watch)
 app.command("report", rich_help_panel=RESULTS)(report.report)
 app.command("doctor", rich_help_panel=RESULTS)(doctor.doctor)
 

@@ -24,6 +24,7 @@ from gradflow.present.spectrum import spectrum_outputs
 from gradflow.present.speed import speed_outputs
 from gradflow.present.step import step_outputs
 from gradflow.present.theme import alt_text, figure_bytes
+from gradflow.present.watch import watch_outputs
 from gradflow.records import Result
 
 PRESENTERS: dict[str, Callable[[Any], Outputs]] = {
@@ -37,6 +38,7 @@ PRESENTERS: dict[str, Callable[[Any], Outputs]] = {
     "params": params_outputs,
     "inits": inits_outputs,
     "inspect": inspect_outputs,
+    "watch": watch_outputs,
 }
 """Command to the function that makes its outputs; each command adds its own."""
 

@@ -14,6 +14,7 @@ from gradflow.settings.saturate import SaturateSettings
 from gradflow.settings.spectrum import SpectrumSettings
 from gradflow.settings.speed import SpeedSettings
 from gradflow.settings.step import StepSettings
+from gradflow.settings.watch import WatchingSettings, WatchSettings
 
 __all__ = [
     "DecaySettings",
@@ -30,4 +31,6 @@ __all__ = [
     "SpectrumSettings",
     "SpeedSettings",
     "StepSettings",
+    "WatchSettings",
+    "WatchingSettings",
 ]
