@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import sys
 from collections.abc import Sequence
 
@@ -27,16 +28,15 @@ class LivePanel:
         console: where it is drawn; standard error when not given.
     """
 
+    name = "the live panel"
+
     def __init__(self, console: Console | None = None) -> None:
         self._console = console or Console(stderr=True)
         self._live: Live | None = None
         self._told: list[FlowFinding] = []
 
-    def show(
-        self,
-        sample: FlowSample,
-        present: Sequence[FlowFinding] = (),
-        told: Sequence[FlowFinding] = (),
+    def take(
+        self, sample: FlowSample, present: Sequence[FlowFinding], told: Sequence[FlowFinding]
     ) -> None:
         """Draw a sample.
 
@@ -53,6 +53,7 @@ class LivePanel:
         if self._live is not None:
             self._live.stop()
             self._live = None
+            atexit.unregister(self.close)
 
     def _begin(self) -> Live:
         if self._live is None:
@@ -65,6 +66,7 @@ class LivePanel:
                 vertical_overflow="ellipsis",
             )
             self._live.start()
+            atexit.register(self.close)  # a watch that is never closed gives the cursor back, too
         return self._live
 
 

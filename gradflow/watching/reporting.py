@@ -7,12 +7,12 @@ once and left out from then on.
 from __future__ import annotations
 
 import logging
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from gradflow.records.inspect import SEVERITIES
 from gradflow.records.watch import FlowFinding, FlowSample
+from gradflow.watching.faults import warn
 from gradflow.watching.findings import FindingMemory, sample_findings
 from gradflow.watching.log import FlowLog
 from gradflow.watching.sinks import sink_of
@@ -149,11 +149,9 @@ def _succeeds(
     except Exception as problem:
         if not quiet:
             reason = f"{type(problem).__name__}: {problem}"
-            warnings.warn(
+            warn(
                 f"gradflow.watch: {receiver.name} failed and is left out from now on; the training "
-                f"goes on. {reason}",
-                RuntimeWarning,
-                stacklevel=2,
+                f"goes on. {reason}"
             )
         return False
     return True

@@ -90,7 +90,7 @@ def test_the_panel_is_redrawn_in_place_and_stays_when_closed():
     live = LivePanel(console)
     for update in (0, 100):
         sample = flow_sample(update, *LAYERS)
-        live.show(sample, sample_findings(sample), ())
+        live.take(sample, sample_findings(sample), ())
     live.close()
     live.close()
     text = _text(console)

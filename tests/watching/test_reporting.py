@@ -11,6 +11,7 @@ import pytest
 from gradflow.errors import RunFolderError
 from gradflow.records.watch import FlowFinding, FlowSample
 from gradflow.store import load_log
+from gradflow.watching.faults import WatchWarning
 from gradflow.watching.log import FlowLog
 from gradflow.watching.reporting import LogReceiver, Reporter, SinkReceiver, SpokenFindings
 from tests.data.watched_runs import flow_layer, flow_sample
@@ -65,7 +66,7 @@ def test_a_receiver_that_fails_is_warned_about_once_and_left_out():
     broken, kept = Kept(fails_at=1), Kept()
     reporter = Reporter([broken, kept])
     reporter(flow_sample(0))
-    with pytest.warns(RuntimeWarning, match=r"the test failed and is left out .* no space left"):
+    with pytest.warns(WatchWarning, match=r"the test failed and is left out .* no space left"):
         reporter(flow_sample(1))
     for update in (2, 3):
         reporter(flow_sample(update))
@@ -114,7 +115,7 @@ def test_a_disk_that_fails_costs_the_log_and_not_the_training(tmp_path: Path):
     (tmp_path / "run").write_text("")
     kept = Kept()
     reporter = Reporter([LogReceiver(log), kept])
-    with pytest.warns(RuntimeWarning, match=r"the log .* failed and is left out"):
+    with pytest.warns(WatchWarning, match=r"the log .* failed and is left out"):
         reporter(flow_sample(0))
     assert kept.updates == [0]
 

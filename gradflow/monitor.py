@@ -1,0 +1,158 @@
+"""`gradflow.watch`: a watch over a training, with its log, its live panel and its receivers.
+
+This is where measuring meets drawing: `gradflow.watching` measures, `gradflow.present` draws, and
+neither knows the other's terminal or disk.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from gradflow.present.watch_panel import LivePanel, wants_panel
+from gradflow.present.watch_words import finding_text
+from gradflow.provenance import Stopwatch, provenance
+from gradflow.records.watch import FlowFinding
+from gradflow.settings import WatchingSettings
+from gradflow.watching.log import FlowLog
+from gradflow.watching.reporting import (
+    LogReceiver,
+    Receiver,
+    Reporter,
+    SinkReceiver,
+    SpokenFindings,
+)
+from gradflow.watching.watch import Watch
+
+__all__ = ["ReportedWatch", "watch"]
+
+
+class ReportedWatch(Watch):
+    """A watch whose samples are judged, kept and shown; `gradflow.watch` makes one.
+
+    `findings` holds what was found so far, each thing once, and `folder` the run folder of the
+    log, None where there is none.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        every: int,
+        scaler: torch.amp.GradScaler | None,
+        reporter: Reporter,
+        folder: Path | None,
+    ) -> None:
+        super().__init__(model, every=every, scaler=scaler)
+        self.folder = folder
+        self._reporter = reporter
+        self.subscribe(reporter)
+
+    @property
+    def findings(self) -> list[FlowFinding]:
+        """What was found so far, with the update at which it was found first."""
+        return self._reporter.findings
+
+    def _detach(self) -> None:  # however the watch ends: closed, by an error, by a fault
+        super()._detach()
+        self._reporter.close()
+
+
+def watch(
+    model: nn.Module,
+    every: int = 100,
+    *,
+    needs_lag: int | None = None,
+    out: str | Path | bool | None = None,
+    panel: bool | None = None,
+    sinks: Iterable[Any] | Any = (),
+    scaler: torch.amp.GradScaler | None = None,
+) -> ReportedWatch:
+    """Watch gradient flow through time while a model trains, around an unchanged loop.
+
+    Each sample holds, per layer and direction, log10 of ||dL/dh_t|| and ||dL/dc_t|| by distance
+    from the end, through time, exact in float64. What is wrong is told while the training runs.
+
+    Args:
+        model: any module with recurrent layers.
+        every: an update in so many is sampled, the first one among them.
+        needs_lag: how many steps back the gradient must reach. Without it a gradient that does
+            not reach the first step of the data is a warning.
+        out: the run folder whose `watch.jsonl` the samples are appended to, which `gradflow watch`,
+            `report` and `runs` read; `runs/watch-<start>` when not given, none where False. A
+            training that is resumed goes on in its folder.
+        panel: whether to show a live panel on standard error; when not given, on a terminal that
+            no progress bar moves about. Without a panel findings go to the logger "gradflow".
+        sinks: what else receives the samples, one or many: a SummaryWriter, wandb, a run of it,
+            trackio, mlflow, a logger of Lightning, or a function of a sample.
+        scaler: the GradScaler of mixed precision, where it is not found by itself.
+
+    Returns:
+        The watch: a context manager, with `samples`, `findings`, `folder` and `close()`.
+
+    Raises:
+        CellLoadError: the model has no recurrent layer.
+        SettingError: a number or a sink that cannot be.
+        RunFolderError: the run folder cannot be used.
+
+    >>> model, x = nn.LSTM(2, 3), torch.randn(60, 4, 2)
+    >>> optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    >>> with watch(model, every=10, out=False) as flow:
+    ...     for _ in range(20):
+    ...         optimizer.zero_grad()
+    ...         model(x)[0][-1].sum().backward()
+    ...         _ = optimizer.step()
+    >>> [sample.update for sample in flow.samples]
+    [0, 10]
+    """
+    settings = WatchingSettings(every=every, needs_lag=needs_lag)
+    receivers: list[Receiver] = [SinkReceiver(sink) for sink in _many(sinks)]
+    first = _rank() == 0  # of processes that train together one tells
+    log = FlowLog(
+        _folder(out), config=settings.to_json(), environment=_environment(model, settings)
+    )
+    writes = first and out is not False
+    if writes:
+        receivers.insert(0, LogReceiver(log))
+    if first:
+        shown = wants_panel() if panel is None else panel
+        receivers.append(LivePanel() if shown else SpokenFindings(finding_text))
+    known = log.earlier.findings if writes and log.earlier is not None else ()
+    return ReportedWatch(
+        model,
+        every=every,
+        scaler=scaler,
+        reporter=Reporter(receivers, needs_lag=needs_lag, known=known),
+        folder=log.path.parent if writes else None,
+    )
+
+
+def _many(sinks: Iterable[Any] | Any) -> list[Any]:
+    """Return the sinks as a list; a single one, such as a writer, is a list of one."""
+    return list(sinks) if isinstance(sinks, list | tuple | set | frozenset) else [sinks]
+
+
+def _folder(out: str | Path | bool | None) -> Path:
+    if isinstance(out, bool) or out is None:
+        return Path("runs") / f"watch-{datetime.now(UTC):%Y%m%d-%H%M%S-%f}"[:-3]
+    return Path(out)
+
+
+def _rank() -> int:
+    """Return this process' number among those that train together."""
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        return int(torch.distributed.get_rank())
+    return int(os.environ.get("RANK", "0") or 0)
+
+
+def _environment(model: nn.Module, settings: WatchingSettings) -> dict[str, Any]:
+    first = next(iter(model.parameters()), torch.zeros(()))
+    where = {"device": str(first.device), "dtype": str(first.dtype).removeprefix("torch.")}
+    found = provenance("watch", settings, Stopwatch())
+    return {**found, **where, "model": type(model).__name__}
