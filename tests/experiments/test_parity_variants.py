@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gradflow.checkpoints.sides import STANDARD_ORDER
-from gradflow.experiments.parity_identify import (
+from gradflow.experiments.parity.identify import (
     Trial,
     identify,
     nearest_variants,
     single_variants,
     undecided_variants,
 )
-from gradflow.experiments.parity_variants import (
+from gradflow.experiments.parity.variants import (
     Numbers,
     Variant,
     combinations,
@@ -24,7 +24,7 @@ from gradflow.experiments.parity_variants import (
     usual_choices,
     variant_run,
 )
-from gradflow.experiments.parity_words import variant_cures, variant_name, variant_sentence
+from gradflow.experiments.parity.words import variant_cures, variant_name, variant_sentence
 from tests import cases
 from tests.reference.textbook_gru import TextbookGRUCell
 
