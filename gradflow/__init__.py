@@ -39,6 +39,7 @@ if TYPE_CHECKING:  # what a type checker and an editor see
     from gradflow.experiments.step import run_step as run_step
     from gradflow.experiments.step import work_gru as work_gru
     from gradflow.experiments.step import work_lstm as work_lstm
+    from gradflow.monitor import watch as watch
     from gradflow.present import plot as plot
     from gradflow.settings import DecaySettings as DecaySettings
     from gradflow.settings import DepthSettings as DepthSettings
@@ -97,6 +98,7 @@ _NAMES = {
     "run_speed": "gradflow.experiments.speed",
     "run_step": "gradflow.experiments.step",
     "run_watch": "gradflow.watching.recorded",
+    "watch": "gradflow.monitor",
     "work_gru": "gradflow.experiments.step",
     "work_lstm": "gradflow.experiments.step",
 }
