@@ -7,14 +7,17 @@ when it is needed. Where all of it is small it is kept as well.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import torch
 from torch import Tensor
 
 from gradflow.cells.protocol import CellLike, Linearization
 from gradflow.cells.shapes import Block, State
+from gradflow.engine.log_norms import log_norm
 from gradflow.engine.matrix_powers import scale_by_powers_of_two_
+from gradflow.engine.norm_readers import LN2, SafeRange
 from gradflow.engine.trajectory import Chunk, run_in_chunks
 
 KEPT_ELEMENTS = 2**24  # step coefficients that are kept, about 128 MB of float64
@@ -62,8 +65,7 @@ class StoredRun:
         for stretch in range(self._stretches(steps)):
             through = self._stretch(stretch)
             for t in range(min(through.steps, steps - stretch * self._length)):
-                block = through.push(t, block)
-                exponents = _keep_in_range(block, exponents)
+                block, exponents = _take(partial(through.push, t), block, exponents)
         return block, exponents
 
     def pull(self, block: Block, steps: int) -> Scaled:
@@ -72,8 +74,7 @@ class StoredRun:
         for stretch in reversed(range(self._stretches(steps))):
             through = self._stretch(stretch)
             for t in reversed(range(min(through.steps, steps - stretch * self._length))):
-                block = through.pull(t, block)
-                exponents = _keep_in_range(block, exponents)
+                block, exponents = _take(partial(through.pull, t), block, exponents)
         return block, exponents
 
     def _stretches(self, steps: int) -> int:
@@ -94,13 +95,25 @@ class StoredRun:
         return steps
 
 
-def _keep_in_range(block: Tensor, exponents: Sequence[int]) -> list[int]:
-    """Take powers of two out of a block, in place, where it has become large or small."""
-    info = torch.finfo(block.dtype)
-    most = 2.0 ** (-math.log2(info.tiny) / 8)
-    sizes = torch.linalg.vector_norm(block, dim=(1, 2)).tolist()
+def _take(
+    move: Callable[[Block], Block], block: Block, exponents: list[int]
+) -> tuple[Block, list[int]]:
+    """Return move(block) near the middle of the numbers, and its exponents.
+
+    A step that leaves the range where squares are safe is taken again, from a block that was
+    scaled towards it: weights of 1e-200 leave nothing of an ordinary block but its exponent.
+    """
+    safe, most = SafeRange(block.dtype), 2.0 ** (-math.log2(torch.finfo(block.dtype).tiny) / 8)
+    moved = move(block)
+    sizes = torch.linalg.vector_norm(moved, dim=(1, 2)).tolist()
     if 1.0 / most < min(sizes) and sum(sizes) < most:
-        return list(exponents)
-    shifts = [-math.frexp(s)[1] if 0.0 < s < math.inf else 0 for s in sizes]
-    scale_by_powers_of_two_(block, shifts)
-    return [e - shift for e, shift in zip(exponents, shifts, strict=True)]
+        return moved, exponents
+    if not safe.holds(sizes):
+        far = int(math.log2(torch.finfo(block.dtype).max)) // 2
+        shifts = [far * (size <= safe.low) - far * (not size < safe.high) for size in sizes]
+        moved = move(scale_by_powers_of_two_(block.clone(), shifts))
+        exponents = [e - shift for e, shift in zip(exponents, shifts, strict=True)]
+    logs = log_norm(moved).tolist()
+    shifts = [-round(log / LN2) if math.isfinite(log) else 0 for log in logs]
+    scale_by_powers_of_two_(moved, shifts)
+    return moved, [e - shift for e, shift in zip(exponents, shifts, strict=True)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 
 import pytest
 import torch
@@ -10,7 +11,7 @@ import torch
 from gradflow.engine import jacobian_norms
 from gradflow.errors import UnknownNameError
 from tests import cases
-from tests.engine.measuring import EVERY_BLOCK, cell_of, measure, silent
+from tests.engine.measuring import EVERY_BLOCK, cell_of, measure, saturated_rnn, silent
 from tests.engine.test_generic import NoFormula
 
 SETUP = cases.Setup(hidden_size=20, batch=2, steps=40)
@@ -41,6 +42,23 @@ def test_vectors_go_as_far_below_float64_as_the_matrix() -> None:
     found = measure(subject, at=[1, 300, 2000], method="krylov").log_norm
     assert exact[-1, 0] < -2000
     cases.assert_same_log_norm(found, exact, tolerance=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e-305, 1e200])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_vectors_pass_a_step_that_leaves_the_numbers_at_once(
+    scale: float, dtype: torch.dtype
+) -> None:
+    """W = scale I with open slopes gives T ln(scale), where two steps would leave every dtype."""
+    if dtype == torch.float32:
+        scale = scale ** (1 / 9)
+    subject = saturated_rnn(0.0, dtype=dtype)  # at h = 0 all slopes are 1
+    with torch.no_grad():
+        dict(subject.module.named_parameters())["weight_hh"].mul_(scale)
+    found = measure(subject, at=[1, 2, 6], method="krylov")
+    expected = torch.tensor([1.0, 2.0, 6.0]).double() * math.log(scale)
+    tolerance = 1e-12 if dtype == torch.float64 else 1e-5
+    cases.assert_same_log_norm(found.log_norm[:, 0], expected, tolerance=tolerance)
 
 
 def test_an_estimate_is_the_same_every_time() -> None:
