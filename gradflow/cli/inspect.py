@@ -11,6 +11,7 @@ from gradflow.cli.options import (
     FORMATS,
     Config,
     Debug,
+    Device,
     Force,
     Out,
     Quiet,
@@ -131,6 +132,7 @@ def inspect(
     ignore: Annotated[
         TextList, setting("Codes to leave out.", default="none", panel=_JUDGED)
     ] = None,
+    device: Device = None,
     seed: Seed = None,
     config: Config = None,
     out: Out = None,

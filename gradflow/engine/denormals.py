@@ -14,7 +14,7 @@ import torch
 
 def flushes_denormals() -> bool:
     """Return whether this thread flushes subnormal numbers now (torch can set it, not tell it)."""
-    subnormal = torch.tensor([2.0**-1073], dtype=torch.float64)
+    subnormal = torch.tensor([2.0**-1073], dtype=torch.float64, device="cpu")
     return float((subnormal * 2.0).item()) == 0.0
 
 

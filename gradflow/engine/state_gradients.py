@@ -76,9 +76,8 @@ def _norms(loss: Tensor, nodes: Sequence[Tensor], factor: float) -> tuple[list[T
     gradients: list[Tensor | None] = [None] * len(nodes)
     if asked and loss.requires_grad:
         answers = torch.autograd.grad(
-            loss,
+            loss * factor,  # as grad_outputs torch would load a second of symbolic mathematics
             [nodes[index] for index in asked],
-            grad_outputs=torch.full_like(loss, factor),
             retain_graph=True,
             allow_unused=True,
         )
@@ -86,7 +85,7 @@ def _norms(loss: Tensor, nodes: Sequence[Tensor], factor: float) -> tuple[list[T
             gradients[index] = gradient
     nothing = -math.inf
     logs = [
-        torch.full((len(node),), nothing, dtype=torch.float64)
+        torch.full((len(node),), nothing, dtype=torch.float64, device="cpu")
         if gradient is None
         else (log_norm(gradient.detach().unsqueeze(-1)).cpu() - math.log(factor)) / LN10
         for node, gradient in zip(nodes, gradients, strict=True)

@@ -44,7 +44,7 @@ class CellTrace:
         """Which steps are a sample's own, (time, batch), bool."""
         steps, batch = self.inputs.shape[:2]
         if self.lengths is None:
-            return torch.ones(steps, batch, dtype=torch.bool)
+            return torch.ones(steps, batch, dtype=torch.bool, device="cpu")
         return length_mask(self.lengths.cpu(), steps)
 
     @property
@@ -161,7 +161,7 @@ def trace_cell(
         own: which steps are a sample's own, (time, batch); a padded step leaves the state.
         reverse: read from the last position to the first.
     """
-    drive = cell.drive(x)
+    drive = cell.drive(x).unbind()  # of an index each, the way back would fill a whole tensor
     padded = [False] * len(x) if own is None else (~own).any(dim=1).tolist()
     visited: list[State] = []
     state = start

@@ -45,8 +45,9 @@ _KINDS = (
         "The task needs an older step than the gradient reaches, so what stood there cannot be "
         "learned. It is judged against a need only, never by itself.",
         "an error where --needs-lag N is given and every layer of a module has a horizon below N; "
-        "a warning where a loss reads the last step alone and its gradient at the first step of "
-        "the data is below 1e-6 of the largest one.",
+        "where a loss reads the last step alone and its gradient at the first step of the data is "
+        "below 1e-6 of the largest one, a warning if the data have ten times as many steps as the "
+        "horizon, else information.",
         "Set the forget gate's effective bias to 1 to 2, or to ln(N) (chrono); with a GRU the "
         "update gate's. Orthogonal recurrent weights, a shortcut (attention, skip connection, "
         "pooling over time), or shorter sequences help too.",
@@ -112,6 +113,15 @@ _KINDS = (
         "The graph leads from the loss to no state of this layer: it is not trained by this loss.",
         "no gradient at any step.",
         "Look for detach(), no_grad() or a part of the output that is not used.",
+    ),
+    FindingKind(
+        "GF109",
+        "data too short for the lag that is needed",
+        "The gradient had not fallen to a thousandth at the end of the data, and the lag that is "
+        "needed lies beyond: it may reach that far or not.",
+        "a warning where --needs-lag N is given, the data have fewer than N steps, and no horizon "
+        "is seen in them.",
+        "Give longer data, or data of the length that the task has.",
     ),
     FindingKind(
         "GF201",
@@ -217,8 +227,9 @@ _KINDS = (
         "The layer was run step by step in float64 and the result differs from the fused layer's. "
         "Within a few roundings that is precision; a chaotic network parts whatever one does, and "
         "the measurement holds for the float64 trajectory.",
-        "information where the model's own dtype parts; an error where float64 parts from float64 "
-        "by more than 1e-6.",
+        "beyond 1e-6 of the largest output in float64 and float32, and 4 eps in half precisions; "
+        "information where rounding alone parts them as far, or the network is chaotic; else an "
+        "error.",
         "Believe statistics over many steps, and no single late step.",
     ),
 )  # fmt: skip

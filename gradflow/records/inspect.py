@@ -56,6 +56,8 @@ class InspectedLayer:
 
     `log10_norm` is the mean over windows of log10 ||ds_t/ds_{t-k}||, the joint state, spectral;
     `low` and `high` are the least and the greatest of the windows, `windows` their number by lag.
+    `log10_norm_error` is the standard error of that mean, None where one window alone tells;
+    `horizon_range` are the horizons of `low` and `high`.
     `kept_log10_norm` is the block of the kept part (c of an LSTM), beside which the direct path
     stands. A number that is not finite is None: a norm of zero, a horizon that is not reached.
     `log10_dL_dh` and `log10_dL_dc` are by t from 0, over the whole batch; `own_precision` the same
@@ -85,6 +87,8 @@ class InspectedLayer:
     sampled: bool
     sampling: str
     method: str
+    log10_norm_error: Curve = ()
+    horizon_range: tuple[float | None, ...] = (None, None)
     dead_units: tuple[int, ...] = ()
     never_forgetting_units: tuple[int, ...] = ()
     fused_difference: float | None = None

@@ -38,4 +38,5 @@ class InspectSettings(Settings):
     baseline: str | None = Field(None, description="an old result, whose findings are known")
     select: Names = Field(("GF",), description="the list of codes to look for, or beginnings")
     ignore: Names | None = Field(None, description="the list of codes to leave out")
+    device: str = Field("cpu", description="the device to compute on")
     seed: Seed = Field(0, description="the seed of all that is random")

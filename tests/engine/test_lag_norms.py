@@ -12,7 +12,9 @@ from torch import nn
 from gradflow.cells import LSTM, hold_
 from gradflow.cells.torch_layers import cells_of_layer
 from gradflow.engine.gate_statistics import cell_statistics
-from gradflow.engine.lag_norms import LagNorms, choose_windows, lag_norms
+from gradflow.engine.jacobian_norms import jacobian_norms
+from gradflow.engine.lag_norms import LagNorms, lag_norms
+from gradflow.engine.lag_windows import choose_windows
 from gradflow.engine.memory import memory_of
 from gradflow.engine.unrolled import CellTrace, UnrolledLayer
 
@@ -85,16 +87,42 @@ def test_a_curve_that_comes_up_again_is_not_forgotten():
     assert memory_of(np.arange(5.0), curve).horizon == pytest.approx(3.5)
 
 
-def test_a_dear_cell_is_measured_on_fewer_windows_and_lags():
-    """The subsample is told: it is never silent."""
+def test_a_dear_cell_is_measured_on_fewer_windows_and_of_some_for_fewer_steps():
+    """The subsample is told: it is never silent; several windows tell how good one of them is."""
     cell = LSTM(4, 64).double()
+    step = 128 * 4 * 64**2
     full = choose_windows(cell, torch.full((8,), 200))
-    few = choose_windows(cell, torch.full((8,), 200), budget=1e6)
     assert len(full.starts) == 12
-    assert len(few.starts) == 1
+    assert sorted(set(full.steps)) == [67, 134, 200]
+    assert not full.is_cut
+    some = choose_windows(cell, torch.full((8,), 200), budget=step * 650.0)
+    assert some.steps == (200, 200, 200)
+    few = choose_windows(cell, torch.full((8,), 200), budget=step * 300.0)
+    assert few.steps == (180, 60, 60)
     assert few.is_sample
-    assert len(few.lags) < len(full.lags)
-    assert few.lags[-1] == 200
+    assert few.is_cut
+    assert few.lags[-1] == 180
+    assert choose_windows(cell, torch.full((8,), 200), budget=1.0).steps == (24, 12, 12)
+
+
+def test_windows_of_some_lengths_are_the_windows_of_one_run():
+    """Of a wide cell each length runs by itself; the numbers are those of the narrow way."""
+    torch.manual_seed(0)
+    cell = cells_of_layer(nn.LSTM(3, 64).double())[0]
+    twin = UnrolledLayer([cell], directions=1)
+    twin.run(torch.randn(12, 3, 3).double(), torch.tensor([12, 12, 7]))
+    trace = twin.calls[0][0]
+    found = measured(trace, cell)
+    assert len(set(found.windows.steps)) > 3
+    for column, (sample, begin) in enumerate(found.windows.starts):
+        start = tuple(part[begin, sample][None] for part in trace.before)
+        last = found.windows.steps[column]
+        alone = jacobian_norms(cell, trace.inputs[begin : begin + last, sample, None], start)
+        points = [lag for lag in found.windows.lags if lag <= last]
+        right = alone.log_norm[[lag - 1 for lag in points], 0] / math.log(10.0)
+        assert found.kept is not None
+        assert found.kept[1 : len(points) + 1, column].tolist() == pytest.approx(right.tolist())
+        assert torch.isnan(found.kept[len(points) + 1 :, column]).all()
 
 
 def test_the_gates_of_a_run_are_told_with_their_effective_biases():

@@ -149,10 +149,28 @@ def score_gate_orders(kind: str, bias: Tensor | None) -> GateOrders | None:
 
 
 def gate_orders_of(cell: CellLike) -> GateOrders | None:
-    """Return how likely each order of gates is for a cell; None where its biases cannot tell."""
+    """Return how likely each order of gates is for a cell; None where its biases cannot tell.
+
+    Biases that torch drew and nobody has changed tell nothing, and of few units their means may
+    lie anywhere.
+    """
     if not isinstance(cell, Cell) or cell.bias_ih is None or cell.bias_hh is None:
         return None
+    if has_drawn_biases(cell):
+        return None
     return score_gate_orders(cell.kind, cell.bias_ih + cell.bias_hh)
+
+
+def has_drawn_biases(cell: Cell) -> bool:
+    """Return whether all biases lie where torch draws them, within 1 / sqrt(hidden) of 0.
+
+    >>> from gradflow.cells import LSTM
+    >>> has_drawn_biases(LSTM(3, 8))
+    True
+    """
+    bound = cell.hidden_size**-0.5 * (1 + 2.0**-8)  # as bfloat16 rounds it
+    vectors = [bias.detach() for bias in (cell.bias_ih, cell.bias_hh) if bias is not None]
+    return all(bool((vector.abs() <= bound).all()) for vector in vectors)
 
 
 def _log_fit(mean: float, error: float, gate: str) -> float:

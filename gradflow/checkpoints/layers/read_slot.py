@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypedDict
 
 import torch
 from torch import Tensor
@@ -30,6 +31,11 @@ _UNKNOWN_SQUASHING = (
     "Whether the RNN squashes by tanh or relu is not in its weights; tanh is taken."
 )
 _ASK_MODULE = "Measure the module itself: --model file.py:make_model --checkpoint FILE"
+
+
+class _Where(TypedDict):
+    dtype: torch.dtype
+    device: str
 
 
 class UnreadableSlot(Exception):
@@ -119,7 +125,7 @@ def _with_both_biases(
     if len(present) != 1:
         return dict(weights), []
     missing = "bias_hh" if present == ["bias_ih"] else "bias_ih"
-    zeros = torch.zeros(shape.rows, dtype=torch.float64)
+    zeros = torch.zeros(shape.rows, dtype=torch.float64, device="cpu")
     return {**weights, missing: zeros}, [f"There is one bias vector; {missing} is taken as zero."]
 
 
@@ -136,13 +142,14 @@ def _empty_cell(
     shape: LayerShape, slot: Slot, *, has_bias: bool, nonlinearity: Nonlinearity | None
 ) -> Cell | ProjectedLSTM:
     widths = (shape.input_size, shape.hidden_size)
+    wide: _Where = {"dtype": torch.float64, "device": "cpu"}
     if shape.projection is not None:
-        return ProjectedLSTM(*widths, shape.projection, bias=has_bias, dtype=torch.float64)
+        return ProjectedLSTM(*widths, shape.projection, bias=has_bias, **wide)
     if shape.kind == "lstm":
-        return LSTM(*widths, bias=has_bias, dtype=torch.float64)
+        return LSTM(*widths, bias=has_bias, **wide)
     if shape.kind == "gru":
-        return GRU(*widths, bias=has_bias, reset=slot.reset, dtype=torch.float64)
-    return RNN(*widths, bias=has_bias, nonlinearity=nonlinearity or "tanh", dtype=torch.float64)
+        return GRU(*widths, bias=has_bias, reset=slot.reset, **wide)
+    return RNN(*widths, bias=has_bias, nonlinearity=nonlinearity or "tanh", **wide)
 
 
 def _notes(slot: Slot, shape: LayerShape, rebuilt: Mapping[str, Rebuilt], dtype: str) -> list[str]:

@@ -131,7 +131,7 @@ def _orthogonal(parts: Parts, orthogonal_map: str) -> Tensor:
     """Let torch compute it, on a module of the same shape in float64."""
     original = parts["original"]
     holder = nn.Module()
-    eye = torch.eye(*original.shape, dtype=torch.float64)
+    eye = torch.eye(*original.shape, dtype=torch.float64, device="cpu")
     holder.register_parameter("weight", nn.Parameter(eye))
     has_base = "0.base" in parts
     parametrizations.orthogonal(holder, "weight", orthogonal_map, use_trivialization=has_base)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Sequence
 
@@ -14,7 +13,8 @@ from gradflow.engine.unrolled import UnrolledLayer
 from gradflow.errors import ShapeError
 from gradflow.experiments.inspect.batch import Batch, Layout
 from gradflow.experiments.inspect.fused import fused_layer, output_gap
-from gradflow.experiments.inspect.twin_run import Watched
+from gradflow.experiments.inspect.gradients import RanModule
+from gradflow.experiments.inspect.twin_run import Watched, in_dtype
 
 _DTYPES = {
     "float16": torch.float16,
@@ -26,8 +26,9 @@ _ROWS = 4
 
 def plain_input(width: int, steps: int, seed: int) -> Tensor:
     """Return one sample of zeros and three of unit random numbers, (steps, 4, width)."""
-    generator = torch.Generator().manual_seed(seed)
-    x = torch.randn(steps, _ROWS, width, generator=generator, dtype=torch.float64)
+    generator = torch.Generator("cpu").manual_seed(seed)
+    shape = (steps, _ROWS, width)
+    x = torch.randn(shape, generator=generator, dtype=torch.float64, device="cpu")
     x[:, 0] = 0.0
     return x
 
@@ -54,7 +55,7 @@ def data_of_layers(batch: Batch | None, layout: Layout | None) -> Batch | None:
 
 def run_alone(
     found: Checkpoint, *, steps: int, seed: int, data: Batch | None = None
-) -> list[tuple[Watched, float | None]]:
+) -> list[RanModule]:
     """Run each module by itself; return what it did, and how far its own dtype parts from it.
 
     Args:
@@ -102,21 +103,25 @@ def _fit(layers: Sequence[FoundLayer]) -> bool:
     return True
 
 
-def _run(layers: tuple[FoundLayer, ...], batch: Batch) -> tuple[Watched, float | None]:
-    x = batch.inputs
+def _run(layers: tuple[FoundLayer, ...], batch: Batch) -> RanModule:
+    x = batch.inputs.to(layers[0].cell.device)
     both = len(layers) > 1 and layers[1].direction == "reverse"
-    twin = UnrolledLayer([layer.cell for layer in layers], directions=2 if both else 1)
+    ways = 2 if both else 1
+    twin = UnrolledLayer([layer.cell for layer in layers], directions=ways)
+    nothing = (None,) * len(layers)
     output = twin.run(x, batch.lengths).detach()
     watched = Watched(layers[0].name, layers, list(twin.calls), list(twin.outputs))
     fused = fused_layer(layers)
     if fused is None or batch.lengths is not None:
-        return watched, None
+        return RanModule(watched, nothing, None, reads_last=False)
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of ways that torch does not take
-        gap = output_gap(output, fused(x)[0])
-        watched.fused_gap = gap if math.isfinite(gap) else None
+        watched.note(output_gap(output, fused(x)[0]), 0.0)
         narrow = _DTYPES.get(layers[0].dtype)
         if narrow is None:
-            return watched, None
-        own = fused.to(narrow)(x.to(narrow))[0]
-        return watched, output_gap(twin.run(x.to(narrow).double()).detach(), own)
+            return RanModule(watched, nothing, None, reads_last=False)
+        right = twin.run(x.to(narrow).double())
+        gap = output_gap(right, fused.to(narrow)(x.to(narrow))[0])
+        slow = UnrolledLayer([in_dtype(layer.cell, narrow) for layer in layers], directions=ways)
+        rounding = output_gap(right, slow.run(x.to(narrow)))
+    return RanModule(watched, nothing, gap, reads_last=False, rounding=rounding)

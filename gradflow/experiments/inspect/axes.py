@@ -92,7 +92,7 @@ def axis_findings(
     def target(x: Tensor) -> Tensor:
         answer = answer_to(x)
         found = loss_of(answer, batch, loss)
-        return _own_answers(first_tensor(answer), batch.lengths) if found is None else found
+        return _own_answers(first_tensor(answer), batch) if found is None else found
 
     findings = []
     if axes.known and leaf.shape[axes.batch] > 1:
@@ -157,17 +157,15 @@ def _padding(
     ]
 
 
-def _own_answers(output: Tensor, lengths: Tensor | None) -> Tensor:
+def _own_answers(output: Tensor, batch: Batch) -> Tensor:
     """Return a fixed combination of the answers, of a sequence those at the samples' own steps."""
-    generator = torch.Generator().manual_seed(0)
-    weights = torch.randn(output.shape, generator=generator, dtype=torch.float64).to(output)
-    if lengths is not None and output.dim() > 2:
-        for batch_axis in (0, 1):
-            steps = output.shape[1 - batch_axis]
-            if output.shape[batch_axis] == len(lengths) and steps >= int(lengths.max()):
-                mask = length_mask(lengths, steps)
-                mask = mask.T if batch_axis == 0 else mask
-                return (output * weights)[mask.to(output.device)]
+    generator = torch.Generator("cpu").manual_seed(0)
+    drawn = torch.randn(output.shape, generator=generator, dtype=torch.float64, device="cpu")
+    weights = drawn.to(output)
+    axis = batch.axis_of_samples(output.shape) if output.dim() > 2 else None
+    if axis is not None and batch.lengths is not None:
+        mask = length_mask(batch.lengths, output.shape[1 - axis])
+        return (output * weights)[(mask.T if axis == 0 else mask).to(output.device)]
     return output * weights
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 
-from gradflow.cells.masking import length_mask
+from gradflow.engine.masks import masked_loss
 from gradflow.errors import SettingError, ShapeError
 
 Layout = Literal["batch_first", "time_first"]
@@ -27,19 +27,34 @@ _KEYS = {
 
 @dataclass(frozen=True)
 class Batch:
-    """Inputs as the model takes them, with targets and lengths where they are known."""
+    """Inputs as the model takes them, with targets and lengths where they are known.
+
+    `batch_axis` is the axis of samples in answers by step, for where steps and samples are as many
+    and nothing else tells them apart.
+    """
 
     inputs: Any
     targets: Tensor | None = None
     lengths: Tensor | None = None
+    batch_axis: int | None = None
 
     def cast(self, dtype: torch.dtype, device: torch.device | str = "cpu") -> Batch:
         """Return the batch with its floating numbers in another dtype; whole numbers stay."""
-        return Batch(
-            _cast(self.inputs, dtype, device),
-            _cast(self.targets, dtype, device),
-            self.lengths,
-        )
+        inputs, targets = (_cast(each, dtype, device) for each in (self.inputs, self.targets))
+        return replace(self, inputs=inputs, targets=targets)
+
+    def axis_of_samples(self, shape: Sequence[int]) -> int | None:
+        """Return which of the first two axes of answers by step is the samples'; None if neither.
+
+        Known where lengths are: as many samples, and steps enough for the longest.
+        """
+        if self.lengths is None or len(shape) < 2:
+            return None
+        count, longest = len(self.lengths), int(self.lengths.max())
+        axes = [axis for axis in (0, 1) if shape[axis] == count and shape[1 - axis] >= longest]
+        if len(axes) == 2 and self.batch_axis is not None:
+            return self.batch_axis
+        return axes[0] if axes else None
 
 
 def read_batch(batch: object, lengths: object = None) -> Batch:
@@ -146,10 +161,7 @@ def _cross_entropy(output: Tensor, batch: Batch) -> Tensor:
             "cross_entropy needs logits (..., classes) and a class number for each; got output "
             f"{tuple(output.shape)} and targets {tuple(targets.shape)}."
         )
-    losses = nn.functional.cross_entropy(
-        output.flatten(0, -2), targets.flatten(), reduction="none"
-    ).reshape(targets.shape)
-    return _mean(losses, batch)
+    return _mean_loss("cross_entropy", output, targets, batch)
 
 
 def _squared(output: Tensor, batch: Batch) -> Tensor:
@@ -164,20 +176,19 @@ def _squared(output: Tensor, batch: Batch) -> Tensor:
             "mse needs targets of the output's shape; got output "
             f"{tuple(output.shape)} and targets {tuple(targets.shape)}."
         )
-    return _mean((output - targets.to(output)) ** 2, batch)
+    return _mean_loss("squared_error", output, targets.to(output), batch)
 
 
-def _mean(losses: Tensor, batch: Batch) -> Tensor:
-    """Return the mean; of a padded sequence of losses, over the samples' own steps."""
-    lengths = batch.lengths
-    if lengths is None or losses.dim() < 2 or losses.shape[0] == losses.shape[1]:
-        return losses.mean()
-    for batch_axis in (0, 1):
-        steps = losses.shape[1 - batch_axis]
-        if losses.shape[batch_axis] == len(lengths) and steps >= int(lengths.max()):
-            mask = length_mask(lengths, steps)
-            return losses[(mask.T if batch_axis == 0 else mask).to(losses.device)].mean()
-    return losses.mean()
+def _mean_loss(name: str, output: Tensor, targets: Tensor, batch: Batch) -> Tensor:
+    """Return the mean; of answers by step of a padded batch, over the samples' own steps."""
+    axis = batch.axis_of_samples(targets.shape)
+    if axis is not None and batch.lengths is not None:
+        if axis == 0:
+            output, targets = output.transpose(0, 1), targets.transpose(0, 1)
+        return masked_loss(output, targets, batch.lengths, name)
+    if name == "squared_error":
+        return nn.functional.mse_loss(output, targets)
+    return nn.functional.cross_entropy(output.flatten(0, -2), targets.flatten())
 
 
 def _parts(batch: object) -> tuple[object, object, object]:
@@ -210,4 +221,5 @@ def _tensor(value: object, what: str) -> Tensor:
 def _cast(value: Any, dtype: torch.dtype, device: torch.device | str) -> Any:
     if isinstance(value, Tensor):
         return value.to(device, dtype if value.dtype.is_floating_point else value.dtype)
-    return value.to(dtype) if isinstance(value, PackedSequence) else value
+    packed: Any = value  # whose type says less of `to` than it takes
+    return packed.to(device, dtype) if isinstance(value, PackedSequence) else value

@@ -19,8 +19,6 @@ EXPLODING, EXPLODED = 3.0, 8.0  # log10 of the norm by lag
 SATURATED_SHARE = 0.9
 LARGE_INPUT = 100.0
 DEAD_SHARE = 0.1
-TWIN_TOLERANCE = 1e-6
-_NARROW = {"float16": 2.0**-10, "bfloat16": 2.0**-7}
 _MATTERS = -15.0  # log10: a gradient below this share of the largest one moves no weight
 _UNDERFLOW_REACH = -500.0  # log10: below, even the lifted float64 pass may read 0
 
@@ -188,7 +186,7 @@ def _step_carries(layer: Measured, first: int) -> bool:
     row = tuple(part[position].detach().clone().requires_grad_() for part in before)
     with torch.enable_grad():
         after = cell.advance(cell.drive(trace.inputs[position : position + 1])[0], row)
-        total = sum((part.sum() for part in after), start=torch.zeros(()))
+        total = torch.stack([part.sum() for part in after]).sum()
         slopes = torch.autograd.grad(total, row, allow_unused=True)
     return any(slope is not None and bool(slope.any()) for slope in slopes)
 
@@ -216,22 +214,3 @@ def _underflow(layer: Measured) -> list[Finding]:
         "underflow, and no cut."
     )
     return [make_finding("GF104", severity, text, place=layer.found, value=lost[-1])]
-
-
-def twin_findings(layer: Measured, wide_gap: float | None, own_gap: float | None) -> list[Finding]:
-    """Return how the unrolled layer was met by the fused one, where they part."""
-    if wide_gap is not None and wide_gap > TWIN_TOLERANCE:
-        chaotic = (layer.record.lyapunov or 0.0) > 0.0
-        severity: Severity = "info" if chaotic else "error"
-        why = "the network is chaotic, and parts whatever one does" if chaotic else "it should not"
-        text = f"The unrolled layer parts from the fused one by {wide_gap:.1e} in float64; {why}."
-        return [make_finding("GF305", severity, text, place=layer.found, value=wide_gap)]
-    narrow = _NARROW.get(layer.found.dtype)
-    limit = TWIN_TOLERANCE * 4 if narrow is None else 8 * narrow
-    if own_gap is None or own_gap <= limit:
-        return []
-    text = (
-        f"The fused layer in {layer.found.dtype} parts from its float64 twin by {own_gap:.1e}; "
-        "what follows holds for the float64 trajectory."
-    )
-    return [make_finding("GF305", "info", text, place=layer.found, value=own_gap)]

@@ -33,6 +33,7 @@ def fused_layer(layers: Sequence[FoundLayer]) -> nn.RNNBase | None:
         bidirectional=first.directions == 2,
         bias=first.bias,
         dtype=torch.float64,
+        device=cells[0].device,
         **options,
     )
     weights: dict[str, Tensor] = {}

@@ -31,12 +31,17 @@ class Subject:
 
 @dataclass(frozen=True)
 class RanModule:
-    """One watched module, with the gradients of its cells and its dtype's own gap."""
+    """One watched module, with the gradients of its cells.
+
+    `own_gap` is how far the fused layer in the model's own dtype is from the float64 twin,
+    `rounding` how far the twin itself is when it is run in that dtype.
+    """
 
     watched: Watched
     gradients: tuple[Gradients | None, ...]
     own_gap: float | None
     reads_last: bool
+    rounding: float | None = None
 
 
 def with_gradients(
@@ -47,7 +52,7 @@ def with_gradients(
     gradients = None if loss is None else _gradients(twin.watched, loss)
     narrow = None
     if own is not None and loss is not None and subject.batch is not None:
-        batch = subject.batch.cast(_own_dtype(subject.model))
+        batch = subject.batch.cast(_own_dtype(subject.model), settings.device)
         own_loss = loss_of(own.answer, batch, subject.loss or settings.loss)
         narrow = None if own_loss is None else _gradients(own.watched, own_loss)
     ran = []
@@ -60,7 +65,9 @@ def with_gradients(
                 for k in range(count)
             )
         gap = None if own is None else own.watched[index].fused_gap
-        ran.append(RanModule(each, mine, gap, loss is not None and reads_last_only(loss, each)))
+        rounding = None if own is None else own.watched[index].rounding
+        last = loss is not None and reads_last_only(loss, each)
+        ran.append(RanModule(each, mine, gap, last, rounding))
     return ran
 
 
@@ -88,7 +95,12 @@ def _own_precision(subject: Subject, settings: InspectSettings) -> TwinRun | Non
         return None
     try:
         return run_twin(
-            subject.model, subject.found, subject.batch, dtype=dtype, layout=settings.layout
+            subject.model,
+            subject.found,
+            subject.batch,
+            dtype=dtype,
+            device=settings.device,
+            layout=settings.layout,
         )
     except CellLoadError:  # an operation that the processor lacks in this dtype
         return None

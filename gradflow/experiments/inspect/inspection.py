@@ -9,12 +9,14 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from gradflow.checkpoints.layers import load_checkpoint
+from gradflow.checkpoints.layers import FoundLayer, load_checkpoint
+from gradflow.engine.lag_windows import BUDGET
 from gradflow.errors import CellLoadError
 from gradflow.experiments.inspect.alone import data_of_layers, run_alone
 from gradflow.experiments.inspect.axes import axis_findings, find_axes
 from gradflow.experiments.inspect.batch import Batch, Layout, Loss, loss_of, read_batch
-from gradflow.experiments.inspect.flow_findings import layer_findings, twin_findings
+from gradflow.experiments.inspect.devices import computing_on, moved
+from gradflow.experiments.inspect.flow_findings import layer_findings
 from gradflow.experiments.inspect.gradients import RanModule, Subject, with_gradients
 from gradflow.experiments.inspect.layers import Measured, measure_layer
 from gradflow.experiments.inspect.needs import need_findings
@@ -24,6 +26,7 @@ from gradflow.experiments.inspect.report import (
     inspect_result,
     plain_steps,
 )
+from gradflow.experiments.inspect.twin_findings import twin_findings
 from gradflow.experiments.inspect.twin_run import (
     TwinRun,
     default_dtype,
@@ -47,6 +50,7 @@ def inspect(
     needs_lag: int | None = None,
     *,
     layout: Layout | None = None,
+    device: str = "cpu",
     progress: Progress | None = None,
 ) -> InspectResult:
     """Measure gradient flow through a model's recurrent layers, and say what is wrong with it.
@@ -65,6 +69,7 @@ def inspect(
             or against a loss that reads the last step alone.
         layout: "batch_first" or "time_first", which axis of the inputs comes first; where None it
             is told by lengths, targets or the answer, else not known.
+        device: where to compute, whichever device the model is on.
         progress: called as `progress(what, done, in all)`.
 
     Returns:
@@ -84,13 +89,15 @@ def inspect(
         loss=loss if isinstance(loss, str) else None,
         needs_lag=needs_lag,
         layout=layout,
+        device=device,
     )
-    given = None if batch is None else read_batch(batch, lengths)
-    if isinstance(model, str | Path):
-        subject = Subject(load_checkpoint(model), None, given, source=str(model))
-    else:
-        subject = subject_of(model, given, loss)
-    return inspect_subject(subject, settings, progress)
+    with computing_on(device):
+        given = None if batch is None else read_batch(batch, lengths)
+        if isinstance(model, str | Path):
+            subject = Subject(load_checkpoint(model), None, given, source=str(model))
+        else:
+            subject = subject_of(model, given, loss)
+        return inspect_subject(subject, settings, progress)
 
 
 def subject_of(
@@ -129,6 +136,7 @@ def inspect_subject(
         known: findings that are left out, from an older result.
     """
     watch = Stopwatch()
+    subject = _prepared(subject, settings)
     findings = weight_findings(subject.found)
     model_findings: list[Finding] = []
     loss: Tensor | None = None
@@ -136,16 +144,20 @@ def inspect_subject(
         if progress is not None:
             progress("running the model step by step in float64", 0, len(subject.found.layers))
         twin = run_twin(
-            subject.model, subject.found, subject.batch, dtype=torch.float64, layout=settings.layout
+            subject.model,
+            subject.found,
+            subject.batch,
+            dtype=torch.float64,
+            device=settings.device,
+            layout=settings.layout,
         )
-        wide = subject.batch.cast(torch.float64)
+        wide = subject.batch.cast(torch.float64, settings.device)
         loss = loss_of(twin.answer, wide, subject.loss or settings.loss)
         ran = with_gradients(subject, settings, twin, loss)
         model_findings = _axes(settings, twin, wide, subject.loss or settings.loss)
     else:
         data = data_of_layers(subject.batch, settings.layout)
-        alone = run_alone(subject.found, steps=plain_steps(settings), seed=settings.seed, data=data)
-        ran = [RanModule(each, (None,) * len(each.layers), gap, False) for each, gap in alone]
+        ran = run_alone(subject.found, steps=plain_steps(settings), seed=settings.seed, data=data)
     measured = _measure(ran, progress)
     for each in ran:
         own = [m for m in measured if any(m.found is found for found in each.watched.layers)]
@@ -163,14 +175,29 @@ def inspect_subject(
     return replace(result, config=settings.to_json(), environment=environment)
 
 
+def _prepared(subject: Subject, settings: InspectSettings) -> Subject:
+    """Return the subject with its cells on the device, and its batch with the axis of samples."""
+    found, batch = moved(subject.found, settings.device), subject.batch
+    if batch is not None:
+        batch = replace(batch, batch_axis=_batch_axis(subject.model, settings))
+    return replace(subject, found=found, batch=batch)
+
+
+def _batch_axis(model: nn.Module | None, settings: InspectSettings) -> int:
+    """Return the axis of samples: as said, else as the first recurrent layer takes it."""
+    if settings.layout is not None:
+        return 0 if settings.layout == "batch_first" else 1
+    layers = [] if model is None else [m for m in model.modules() if isinstance(m, nn.RNNBase)]
+    return 1 if layers and not layers[0].batch_first else 0
+
+
 def _axes(
     settings: InspectSettings, twin: TwinRun, wide: Batch, loss: Loss | None
 ) -> list[Finding]:
     x = wide.inputs
     if not isinstance(x, Tensor) or x.dim() < 2:
         return []
-    layers = [m for m in twin.model.modules() if isinstance(m, nn.RNNBase)]
-    usual = 1 if layers and not layers[0].batch_first else 0
+    usual = _batch_axis(twin.model, settings)
     axes = find_axes(x, wide, twin.answer, settings.layout, usual)
     before = [(each, len(each.calls), list(each.calls)) for each in twin.watched]
     try:
@@ -187,17 +214,25 @@ def _measure(ran: Sequence[RanModule], progress: Progress | None) -> list[Measur
     total = sum(len(each.watched.layers) for each in ran)
     for each in ran:
         for index, found in enumerate(each.watched.layers):
-            if progress is not None:
-                progress(f"{found.name} layer {found.layer}", len(measured), total)
             measured.append(
                 measure_layer(
                     found,
                     each.watched.traces_of(index),
                     each.gradients[index],
                     fused_gap=each.watched.fused_gap,
+                    budget=BUDGET / total,
+                    progress=_progress_of(found, progress),
                 )
             )
     return measured
+
+
+def _progress_of(found: FoundLayer, progress: Progress | None) -> Callable[[int, int], None] | None:
+    """Return what tells the steps of one layer."""
+    if progress is None:
+        return None
+    what = f"{found.name}, layer {found.layer} ({found.direction}), by lag"
+    return lambda done, of: progress(what, done, of)
 
 
 def _of_module(
@@ -205,7 +240,7 @@ def _of_module(
 ) -> list[Finding]:
     findings = [finding for layer in layers for finding in layer_findings(layer)]
     if layers:
-        findings += twin_findings(layers[-1], ran.watched.fused_gap, ran.own_gap)
+        findings += twin_findings(layers[-1], ran)
     for direction in dict.fromkeys(layer.found.direction for layer in layers):
         same = [layer for layer in layers if layer.found.direction == direction]
         findings += need_findings(same, settings.needs_lag, reads_last=ran.reads_last)

@@ -9,13 +9,15 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from gradflow.cells import CellLike, State
 from gradflow.cells.stack import output_part
 from gradflow.checkpoints.layers import FoundLayer
 from gradflow.engine.gate_statistics import CellStatistics, GateStatistics, cell_statistics
-from gradflow.engine.lag_norms import LagNorms, choose_windows, lag_norms
+from gradflow.engine.lag_norms import LagNorms, lag_norms
+from gradflow.engine.lag_windows import BUDGET, Windows, choose_windows
 from gradflow.engine.lyapunov import lyapunov_spectrum
 from gradflow.engine.memory import memory_of
 from gradflow.engine.state_gradients import StateGradients
@@ -52,9 +54,19 @@ def measure_layer(
     gradients: Gradients | None,
     *,
     fused_gap: float | None,
+    budget: float = BUDGET,
     progress: Progress | None = None,
 ) -> Measured:
-    """Measure one cell along its longest run, and gather its gradients over all calls."""
+    """Measure one cell along its longest run, and gather its gradients over all calls.
+
+    Args:
+        found: the layer.
+        traces: what its cell did, call by call.
+        gradients: the loss's, at every state.
+        fused_gap: how far the unrolled layer was from the fused one.
+        budget: multiply-adds for the curve by lag.
+        progress: called as `progress(steps done, steps in all)`.
+    """
     trace = max(joined_calls(traces), key=lambda each: len(each.states))
     x, before, own = trace.inputs, trace.before, trace.own
     lengths = own.sum(dim=0)
@@ -63,7 +75,7 @@ def measure_layer(
     finite = finite and not found.nonfinite
     by_lag = None
     if finite:
-        windows = choose_windows(cell, lengths)
+        windows = choose_windows(cell, lengths, budget=budget)
         by_lag = lag_norms(
             cell, x, before, windows, lengths=lengths, reverse=trace.reverse, progress=progress
         )
@@ -101,28 +113,37 @@ def _lag_fields(found: LagNorms | None) -> dict[str, Any]:
         nothing: dict[str, Any] = dict.fromkeys(
             ("direct_log10_norm", "kept_log10_norm", "half_life", "horizon")
         )
-        empty = dict.fromkeys(("lag", "log10_norm", "low", "high", "windows"), ())
-        return {**nothing, **empty, "sampled": False, "sampling": "not measured", "method": "none"}
+        empty = dict.fromkeys(
+            ("lag", "log10_norm", "low", "high", "windows", "log10_norm_error"), ()
+        )
+        return {
+            **nothing,
+            **empty,
+            "horizon_range": (None, None),
+            "sampled": False,
+            "sampling": "not measured",
+            "method": "none",
+        }
     lags = found.lags.double().numpy()
     joint = found.log10_norm.numpy()
     mean, low, high = _spread(joint)
     memory = memory_of(lags, mean)
     windows = found.windows
+    count = (~np.isnan(joint)).sum(axis=1)
     return {
         "lag": tuple(int(lag) for lag in found.lags.tolist()),
         "log10_norm": curve(mean),
         "low": curve(low),
         "high": curve(high),
-        "windows": tuple(int(n) for n in (~np.isnan(joint)).sum(axis=1)),
+        "windows": tuple(int(n) for n in count),
+        "log10_norm_error": _errors(joint, mean, count),
+        "horizon_range": tuple(memory_of(lags, edge).horizon for edge in (low, high)),
         "direct_log10_norm": None if found.direct is None else curve(_spread(found.direct)[0]),
         "kept_log10_norm": None if found.kept is None else curve(_spread(found.kept)[0]),
         "half_life": finite_or_none(memory.half_life),
         "horizon": memory.horizon,
         "sampled": windows.is_sample,
-        "sampling": (
-            f"{len(windows.starts)} of {windows.available} windows (a sample from a step to its "
-            f"end), {len(lags)} lags; the error is the spread, low to high"
-        ),
+        "sampling": _sampling(windows, len(lags)),
         "method": found.method,
     }
 
@@ -136,6 +157,25 @@ def _spread(values: FloatArray | Tensor) -> tuple[FloatArray, FloatArray, FloatA
     low = np.where(known, array, math.inf).min(axis=1)
     high = np.where(known, array, -math.inf).max(axis=1)
     return mean, low, high
+
+
+def _errors(joint: FloatArray, mean: FloatArray, count: NDArray[np.int64]) -> Curve:
+    """Return the standard error of the mean over windows by lag, None where one window tells."""
+    with np.errstate(invalid="ignore"):  # of a norm of zero
+        squares = np.where(np.isnan(joint), 0.0, (joint - mean[:, None]) ** 2).sum(axis=1)
+        errors = np.sqrt(squares / np.maximum(count - 1, 1) / np.maximum(count, 1))
+    return curve(np.where(count > 1, errors, math.nan))
+
+
+def _sampling(windows: Windows, lags: int) -> str:
+    """Say in a sentence which windows were followed, and what tells their error."""
+    steps = windows.steps
+    each = f"{steps[0]} steps each" if len(set(steps)) == 1 else f"{min(steps)} to {max(steps)}"
+    cut = f"; longer lags than {max(steps)} would be too dear" if windows.is_cut else ""
+    return (
+        f"{len(steps)} of {windows.available} windows (from a step of a sample on, {each} steps), "
+        f"{lags} lags{cut}; the error of the mean is log10_norm_error, the range is low to high"
+    ).replace("steps each steps", "steps each")
 
 
 def _lyapunov(cell: CellLike, trace: CellTrace, lengths: Tensor) -> float | None:

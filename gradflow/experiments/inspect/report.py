@@ -106,7 +106,7 @@ def reads_last_only(loss: Tensor, watched: Watched) -> bool:
     own = watched.calls[0][0].own
     steps = own.sum(dim=0)
     norms = gradient.detach().double().flatten(2).abs().amax(dim=2).cpu()
-    early = torch.arange(len(norms)).unsqueeze(1) < steps - 1
+    early = torch.arange(len(norms), device="cpu").unsqueeze(1) < steps - 1
     return not bool((norms[early] > 0).any())
 
 

@@ -13,6 +13,7 @@ from gradflow.checkpoints.layers import load_checkpoint
 from gradflow.checkpoints.user_files import load_object
 from gradflow.errors import CellLoadError, SettingError
 from gradflow.experiments.inspect.batch import Batch, read_batch
+from gradflow.experiments.inspect.devices import computing_on
 from gradflow.experiments.inspect.gradients import Subject
 from gradflow.experiments.inspect.inspection import inspect_subject, subject_of
 from gradflow.experiments.inspect.report import FindingKey, key_of
@@ -39,7 +40,17 @@ def run_inspect(settings: InspectSettings, progress: Progress | None = None) -> 
             "gradflow inspect needs something to look at: a file of weights (gradflow inspect "
             "model.pt) or a module (--model file.py:make_model)."
         )
-    batch, known = _batch(settings), _known(settings)
+    known = _known(settings)
+    with computing_on(settings.device):
+        return _inspected(settings, _batch(settings), known, progress)
+
+
+def _inspected(
+    settings: InspectSettings,
+    batch: Batch | None,
+    known: frozenset[FindingKey],
+    progress: Progress | None,
+) -> InspectResult:
     if settings.model is None:
         found = load_checkpoint(str(settings.file), nonlinearity=settings.nonlinearity)
         subject = Subject(found, None, _alone(batch, settings))

@@ -29,7 +29,9 @@ class Watched:
     """One recurrent module of a model: its layers, and what its cells did in each call.
 
     `fused_gap` is the largest difference between the unrolled and the fused output, relative to
-    the largest output (at least 1); None where there is no fused form.
+    the largest output (at least 1); None where there is no fused form. In another dtype than
+    float64 it is the fused output in that dtype against the float64 twin's, and `rounding` how far
+    the twin in that dtype is from the float64 one.
     """
 
     name: str
@@ -37,6 +39,13 @@ class Watched:
     calls: list[tuple[CellTrace, ...]] = field(default_factory=list)
     outputs: list[Tensor] = field(default_factory=list)
     fused_gap: float | None = None
+    rounding: float | None = None
+
+    def note(self, gap: float, rounding: float) -> None:
+        """Keep the largest gaps of all calls; a NaN of the weights is another finding's matter."""
+        if math.isfinite(gap) and math.isfinite(rounding):
+            self.fused_gap = max(gap, self.fused_gap or 0.0)
+            self.rounding = max(rounding, self.rounding or 0.0)
 
     def traces_of(self, index: int) -> list[CellTrace]:
         """Return what one cell did, call by call."""
@@ -76,6 +85,7 @@ def run_twin(
     batch: Batch,
     *,
     dtype: torch.dtype,
+    device: torch.device | str = "cpu",
     layout: Layout | None = None,
 ) -> TwinRun:
     """Run a copy of a model in `dtype` with its layers unrolled, and keep every state's node.
@@ -85,12 +95,13 @@ def run_twin(
         found: its layers, from `found_in`.
         batch: what it is run on.
         dtype: of the copy: float64, or the model's own.
+        device: of the copy, where the cells in `found` are too.
         layout: how a bare layer's padded batch is laid out, where lengths are given.
 
     Raises:
         CellLoadError: the model cannot be copied, fails on this batch, or calls no layer.
     """
-    twin = _copy(model).to("cpu", dtype).eval()
+    twin = _copy(model).to(device, dtype).eval()
     for parameter in twin.parameters():
         parameter.requires_grad_(parameter.dtype.is_floating_point)
     search = find_modules(twin)
@@ -98,7 +109,7 @@ def run_twin(
     kept = [each for each in watched if each is not None]
     with default_dtype(dtype), torch.enable_grad():
         try:
-            answer = call_model(twin, batch.cast(dtype), layout)
+            answer = call_model(twin, batch.cast(dtype, device), layout)
         except (RuntimeError, ValueError, TypeError, IndexError, KeyError) as problem:
             first = (str(problem).strip().splitlines() or [type(problem).__name__])[0]
             shape = tuple(getattr(batch.inputs, "shape", ()))
@@ -156,7 +167,7 @@ def _watch(each: RecurrentModule, found: Checkpoint, dtype: torch.dtype) -> Watc
 def _unroll(module: nn.RNNBase, watched: Watched, dtype: torch.dtype) -> None:
     """Put the unrolled forward in the place of the fused one, and hold it against that."""
     wide = [layer.cell for layer in watched.layers]
-    cells = wide if dtype == torch.float64 else [_in_dtype(cell, dtype) for cell in wide]
+    cells = wide if dtype == torch.float64 else [in_dtype(cell, dtype) for cell in wide]
     directions = 2 if module.bidirectional else 1
     twin = UnrolledLayer(cells, directions=directions, batch_first=module.batch_first)
     exact = UnrolledLayer(wide, directions=directions, batch_first=module.batch_first)
@@ -173,9 +184,7 @@ def _unroll(module: nn.RNNBase, watched: Watched, dtype: torch.dtype) -> None:
                 mine = exact(_to(x, torch.float64), _to(hx, torch.float64))
                 exact.calls.clear()
                 exact.outputs.clear()
-        gap = output_gap(mine[0], fused[0])
-        if math.isfinite(gap):  # a NaN of the weights is another finding's matter
-            watched.fused_gap = max(gap, watched.fused_gap or 0.0)
+            watched.note(output_gap(mine[0], fused[0]), output_gap(mine[0], answer[0]))
         return answer
 
     object.__setattr__(module, "forward", forward)
@@ -204,7 +213,8 @@ def _parts(state: Any) -> tuple[Tensor, ...]:
     return (state,) if isinstance(state, Tensor) else tuple(state)
 
 
-def _in_dtype(cell: CellLike, dtype: torch.dtype) -> CellLike:
+def in_dtype(cell: CellLike, dtype: torch.dtype) -> CellLike:
+    """Return a copy of a cell in a dtype."""
     assert isinstance(cell, nn.Module)
     narrow: Any = copy.deepcopy(cell).to(dtype)
     return narrow  # type: ignore[no-any-return]

@@ -10,7 +10,7 @@ from torch import Tensor
 from gradflow.cells import CellLike
 from gradflow.cells.base import Cell
 from gradflow.checkpoints.layers import Checkpoint, FoundLayer
-from gradflow.checkpoints.layers.gate_orders import gate_orders_of
+from gradflow.checkpoints.layers.gate_orders import gate_orders_of, has_drawn_biases
 from gradflow.records.finding_codes import FINDING_KINDS
 from gradflow.records.inspect import Finding, Severity
 
@@ -164,7 +164,7 @@ def _only_some(layers: Sequence[FoundLayer]) -> list[Finding]:
         spread = float(bias.std()) if len(bias) > 1 else 0.0
         if spread < _NEARLY_CONSTANT:
             means[index] = float(bias.mean())
-    raised = [index for index, mean in means.items() if mean >= RAISED]
+    raised = [i for i, mean in means.items() if mean >= RAISED and not _is_drawn(layers[i])]
     left = [index for index, mean in means.items() if mean <= UNRAISED]
     if not raised:
         return []
@@ -181,6 +181,11 @@ def _only_some(layers: Sequence[FoundLayer]) -> list[Finding]:
         )
         for index in left
     ]
+
+
+def _is_drawn(layer: FoundLayer) -> bool:
+    """Return whether nobody set the biases: of few units, torch's own may have any mean."""
+    return isinstance(layer.cell, Cell) and has_drawn_biases(layer.cell)
 
 
 def _effective(cell: CellLike, name: str) -> Tensor | None:

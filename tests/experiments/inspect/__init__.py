@@ -1,0 +1,1 @@
+"""Inspections of a user's own model, by what is asked of it."""
