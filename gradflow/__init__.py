@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # what a type checker and an editor see
     from gradflow.engine import masked_accuracy as masked_accuracy
     from gradflow.engine import masked_loss as masked_loss
     from gradflow.engine import path_norms as path_norms
+    from gradflow.experiments.benchmark import run_benchmark as run_benchmark
     from gradflow.experiments.decay import run_decay as run_decay
     from gradflow.experiments.depth import run_depth as run_depth
     from gradflow.experiments.inits import run_inits as run_inits
@@ -41,6 +42,7 @@ if TYPE_CHECKING:  # what a type checker and an editor see
     from gradflow.experiments.step import work_lstm as work_lstm
     from gradflow.monitor import watch as watch
     from gradflow.present import plot as plot
+    from gradflow.settings import BenchmarkSettings as BenchmarkSettings
     from gradflow.settings import DecaySettings as DecaySettings
     from gradflow.settings import DepthSettings as DepthSettings
     from gradflow.settings import InitsSettings as InitsSettings
@@ -63,6 +65,7 @@ _ROOMS = (
 )  # fmt: skip
 # Where each name of the library lives.
 _NAMES = {
+    "BenchmarkSettings": "gradflow.settings",
     "DecaySettings": "gradflow.settings",
     "DepthSettings": "gradflow.settings",
     "InitsSettings": "gradflow.settings",
@@ -87,6 +90,7 @@ _NAMES = {
     "parity": "gradflow.experiments.parity",
     "path_norms": "gradflow.engine",
     "register_cell": "gradflow.cells",
+    "run_benchmark": "gradflow.experiments.benchmark",
     "run_decay": "gradflow.experiments.decay",
     "run_depth": "gradflow.experiments.depth",
     "run_inits": "gradflow.experiments.inits",

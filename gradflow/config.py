@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 from gradflow.errors import SettingError, UnknownNameError, nearest_name
 from gradflow.settings import (
+    BenchmarkSettings,
     DecaySettings,
     DepthSettings,
     DoctorSettings,
@@ -38,6 +39,7 @@ from gradflow.settings.problems import show
 
 __all__ = [
     "COMMAND_SETTINGS",
+    "BenchmarkSettings",
     "DecaySettings",
     "DepthSettings",
     "DoctorSettings",
@@ -74,12 +76,15 @@ COMMAND_SETTINGS: dict[str, type[Settings]] = {
     "explain": ExplainSettings,
     "inits": InitsSettings,
     "inspect": InspectSettings,
+    "benchmark": BenchmarkSettings,
     "watch": WatchSettings,
     "report": ReportSettings,
     "doctor": DoctorSettings,
 }
 # What every command takes beside its settings; these never change what is measured.
 COMMON_OPTIONS = ("config", "out", "format", "quiet", "debug", "force")
+# Of the commands that sweep: where runs are made, and which.
+SWEEP_OPTIONS = ("executor", "workers", "dry_run", "retry_failed")
 DRAWING_OPTIONS = ("style",)  # of the commands that draw; how a figure looks is no setting either
 _PREFIX = "GRADFLOW_"
 _PACKAGE = Path(__file__).parent
@@ -140,7 +145,8 @@ def flag_name(key: str) -> str:
 def unknown_variables(environment: Mapping[str, str]) -> list[str]:
     """Return a sentence for each `GRADFLOW_*` variable that no command reads."""
     keys = {key for model in COMMAND_SETTINGS.values() for key in model.model_fields}
-    known = {_PREFIX + key.upper() for key in (*keys, *COMMON_OPTIONS, *DRAWING_OPTIONS)}
+    others = (*COMMON_OPTIONS, *DRAWING_OPTIONS, *SWEEP_OPTIONS)
+    known = {_PREFIX + key.upper() for key in (*keys, *others)}
     return [
         f"{name} is no setting of any command. {nearest_name(name, known)}"
         for name in sorted(environment)

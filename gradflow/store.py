@@ -21,6 +21,7 @@ from gradflow.atomic import TEMPORARY, write_files
 from gradflow.documents import Json, Row, csv_text, json_text
 from gradflow.errors import RunFolderError, nearest_name
 from gradflow.records import (
+    BenchmarkResult,
     DecayResult,
     DepthResult,
     InitsResult,
@@ -39,6 +40,7 @@ from gradflow.records.watch_log import LOG_NAME, run_from_lines
 _RESULT, _CONFIG, _FIGURES = "result.json", "config.toml", "figures"
 _CONFIG_LINE = re.compile(r"# gradflow \S+, settings sha256 ([0-9a-f]{64})")
 _READERS: dict[str, Callable[[Mapping[str, Any]], Result]] = {
+    "benchmark": BenchmarkResult.from_json,
     "decay": DecayResult.from_json,
     "depth": DepthResult.from_json,
     "spectrum": SpectrumResult.from_json,

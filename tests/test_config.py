@@ -112,7 +112,7 @@ def test_a_preset_is_found_from_any_folder(tmp_path: Path, monkeypatch: pytest.M
 @pytest.mark.parametrize("name", ["", "no/such.toml", "a\0b"])
 def test_a_file_that_is_not_there_is_a_wrong_request(name: str):
     """The message lists the presets that there are."""
-    with pytest.raises(UnknownNameError, match="Presets: decay"):
+    with pytest.raises(UnknownNameError, match="Presets: benchmark"):
         find_config(name)
 
 

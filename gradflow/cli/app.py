@@ -8,6 +8,7 @@ import typer
 
 from gradflow import __version__
 from gradflow.cli import (
+    benchmark,
     decay,
     depth,
     doctor,
@@ -47,6 +48,7 @@ app.command("explain", rich_help_panel=CHECK)(explain.explain)
 app.command("step", rich_help_panel=LEARN)(step.step)
 app.command("params", rich_help_panel=LEARN)(params.params)
 app.command("inits", rich_help_panel=LEARN)(inits.inits)
+app.command("benchmark", rich_help_panel=STUDY)(benchmark.benchmark)
 app.command("watch", rich_help_panel=STUDY)(watch.watch)
 app.command("report", rich_help_panel=RESULTS)(report.report)
 app.command("doctor", rich_help_panel=RESULTS)(doctor.doctor)

@@ -12,6 +12,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from gradflow.present.benchmark import benchmark_outputs
 from gradflow.present.decay import decay_outputs
 from gradflow.present.depth import depth_outputs
 from gradflow.present.inits import inits_outputs
@@ -28,6 +29,7 @@ from gradflow.present.watch import watch_outputs
 from gradflow.records import Result
 
 PRESENTERS: dict[str, Callable[[Any], Outputs]] = {
+    "benchmark": benchmark_outputs,
     "decay": decay_outputs,
     "depth": depth_outputs,
     "saturate": saturate_outputs,

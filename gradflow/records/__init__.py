@@ -1,6 +1,8 @@
 """What was measured, as frozen records: NumPy only, one kind of result per file."""
 
 from gradflow.records.base import Check, Json, Result
+from gradflow.records.benchmark import BenchmarkModel, BenchmarkResult, BenchmarkRow
+from gradflow.records.benchmark_runs import BenchmarkRun
 from gradflow.records.decay import AutogradCheck, DecayCurve, DecayResult
 from gradflow.records.depth import DepthMap, DepthResult, DepthRow
 from gradflow.records.distributions import Distribution, PerSeed
@@ -31,6 +33,10 @@ from gradflow.records.watch import BrokenTensor, FlowFinding, FlowLayer, FlowSam
 __all__ = [
     "Architecture",
     "AutogradCheck",
+    "BenchmarkModel",
+    "BenchmarkResult",
+    "BenchmarkRow",
+    "BenchmarkRun",
     "BrokenTensor",
     "Check",
     "ComparedSide",

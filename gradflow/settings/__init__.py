@@ -1,6 +1,7 @@
 """What can be asked of each question: one settings model per command."""
 
 from gradflow.settings.base import Settings
+from gradflow.settings.benchmark import BenchmarkSettings
 from gradflow.settings.decay import DecaySettings
 from gradflow.settings.depth import DepthSettings
 from gradflow.settings.doctor import DoctorSettings
@@ -17,6 +18,7 @@ from gradflow.settings.step import StepSettings
 from gradflow.settings.watch import WatchingSettings, WatchSettings
 
 __all__ = [
+    "BenchmarkSettings",
     "DecaySettings",
     "DepthSettings",
     "DoctorSettings",

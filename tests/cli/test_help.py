@@ -14,7 +14,7 @@ import typer
 from gradflow.cli.app import app
 from gradflow.cli.common import COMMON
 from gradflow.cli.options import STYLES
-from gradflow.config import COMMAND_SETTINGS, COMMON_OPTIONS, DRAWING_OPTIONS
+from gradflow.config import COMMAND_SETTINGS, COMMON_OPTIONS, DRAWING_OPTIONS, SWEEP_OPTIONS
 from gradflow.present.notebook import PRESENTERS
 from gradflow.present.theme import theme_of
 from tests.cli.terminal import in_process, in_shell
@@ -68,7 +68,8 @@ def test_the_flags_of_a_command_are_the_fields_of_its_settings(name: str):
     flags = {parameter.name for parameter in COMMANDS[name].params}
     fields = set(COMMAND_SETTINGS[name].model_fields)
     drawn = set(DRAWING_OPTIONS) if name in {*PRESENTERS, "report"} else set()
-    assert flags - {"help"} == fields | set(COMMON) | drawn
+    swept = set(SWEEP_OPTIONS) if "executor" in flags else set()
+    assert flags - {"help"} == fields | set(COMMON) | drawn | swept
 
 
 def test_the_common_options_are_the_same_everywhere():

@@ -39,8 +39,8 @@ def supports(grid: Grid, rows: Sequence[BenchmarkRow], tasks: Sequence[TaskFacts
         )
     if settings.seeds < _FEW:
         sentences.append(
-            f"{settings.seeds} seed{'s' * (settings.seeds > 1)} show a spread and do not test a "
-            "difference: one between two models that overlap is not supported."
+            f"{settings.seeds} seed{'s show a spread and do' if settings.seeds > 1 else ' does'} "
+            "not test a difference: one between two models that overlap is not supported."
         )
     sentences.append(
         f"Nothing is said of other tasks, widths, optimizers, or more than {settings.updates} "
