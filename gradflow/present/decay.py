@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, overload
 
 from gradflow.present import decay_words as words
+from gradflow.present.blocks_figure import blocks_figure, with_blocks
 from gradflow.present.decay_figure import decay_figure
 from gradflow.present.departure_figure import departure_figure
 from gradflow.present.departure_words import sweeps_of
@@ -31,7 +32,8 @@ def decay_outputs(result: DecayResult, *, style: str = "screen") -> Outputs:
 
     `tables` are "decay" (a row per curve) and "curves" (a row per curve and step); the figure is
     "decay". Of three candidate gains or more there is a figure "departure", the first one, and a
-    table "exact" of the exact rates; where paths were measured, a table and a figure "paths".
+    table "exact" of the exact rates; where paths were measured, a table and a figure "paths", and
+    for cells whose state has parts a figure "blocks".
     """
     table = decay_table(result)
     tables: dict[str, Sequence[Row]] = {
@@ -47,6 +49,8 @@ def decay_outputs(result: DecayResult, *, style: str = "screen") -> Outputs:
         table = replace(table, more=(*table.more, paths_table(result.paths)))
         tables["paths"] = paths_rows(result.paths)
         figures["paths"] = paths_figure(result.paths, style=style)
+        if with_blocks(result.paths):
+            figures["blocks"] = blocks_figure(result.paths, style=style)
     return Outputs(table=table, tables=tables, figures=figures)
 
 

@@ -25,7 +25,7 @@ from gradflow.records.depth import DepthMap, DepthResult
 _ROW = 2.3  # em: the height of a row
 _NUMBERS = 7  # columns of numbers in a panel, at most
 _SWATCHES = 5
-_ZERO_HATCH = "xxxx"
+_ZERO_HATCH, _ZERO_EDGE = "xxxx", "#b9bec6"
 _PALEST = 0.93  # of the scale: white is kept for what is not there
 
 
@@ -68,14 +68,14 @@ def draw_map(ax: Axes, found: DepthMap, *, theme: Theme, scale: Normalize) -> No
     ax.set_title(words.map_title(found))
     ax.grid(visible=False)
     ax.spines[:].set_visible(False)
-    ax.patch.set(facecolor="white", edgecolor="#b9bec6", hatch=_ZERO_HATCH)
+    leave_zeros_bare(ax)
     far = int(found.lags[-1])
     rows = len(values)
     image = ax.imshow(
         np.ma.masked_invalid(values[:, ::-1]),  # the farthest lag stands left
         aspect="auto",
         interpolation="nearest",
-        cmap=_colors(),
+        cmap=decay_colors(),
         norm=scale,
         extent=(far + 0.5, -0.5, rows - 0.5, -0.5),
     )
@@ -118,7 +118,7 @@ def _write_numbers(
                     row,
                     _exponent(value),
                     size=size,
-                    color=_readable_on(_colors()(float(scale(value)))),
+                    color=_readable_on(decay_colors()(float(scale(value)))),
                     ha="center",
                     va="center",
                 )
@@ -161,28 +161,42 @@ def _rows_of(found: DepthMap) -> int:
     return len(found.rows) + int(len(set(found.count.tolist())) > 1)
 
 
-def _colors() -> Colormap:
+def decay_colors() -> Colormap:
     """Return cividis from light (lost) to dark (felt): its lightness falls evenly, in grey too."""
     shades = matplotlib.colormaps["cividis_r"](np.linspace(1.0 - _PALEST, 1.0, 256))
     return matplotlib.colors.ListedColormap(shades)
 
 
-def _legend(result: DepthResult, scale: Normalize) -> list[tuple[Patch, str]]:
-    """Return swatches of the scale, from the largest norm to the smallest, and of zeros."""
+def swatches(scale: Normalize) -> list[tuple[Patch, str]]:
+    """Return the colours of the scale, from the largest norm to the smallest, for a legend."""
     low, high = float(scale.vmin or 0.0), float(scale.vmax or 0.0)
     ticks = MaxNLocator(_SWATCHES, integer=True).tick_values(low, high)
     inside = [tick for tick in ticks if low - 1e-9 <= tick <= high + 1e-9]
-    colors = _colors()
-    entries = [
+    colors = decay_colors()
+    return [
         (
             Patch(color=to_hex(colors(float(scale(tick))))),
             "1" if abs(tick) < 1e-9 else f"$10^{{{tick:.4g}}}$",  # a narrow scale has fractions
         )
         for tick in sorted(inside, reverse=True)
     ]
+
+
+def zero_swatch() -> Patch:
+    """Return how a zero is drawn in a heat map."""
+    return Patch(facecolor="white", edgecolor=_ZERO_EDGE, hatch=_ZERO_HATCH)
+
+
+def leave_zeros_bare(ax: Axes) -> None:
+    """Let what has no colour in a heat map show as zero."""
+    ax.patch.set(facecolor="white", edgecolor=_ZERO_EDGE, hatch=_ZERO_HATCH)
+
+
+def _legend(result: DepthResult, scale: Normalize) -> list[tuple[Patch, str]]:
+    """Return swatches of the scale, and of zeros where there are."""
+    entries = swatches(scale)
     if any(bool(np.isneginf(_values(found)).any()) for found in result.maps):
-        zero = Patch(facecolor="white", edgecolor="#b9bec6", hatch=_ZERO_HATCH)
-        entries.append((zero, "exactly 0, or too small for the dtype"))
+        entries.append((zero_swatch(), "exactly 0, or too small for the dtype"))
     return entries
 
 

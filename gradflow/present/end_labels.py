@@ -2,7 +2,7 @@
 
 Each label wants the height of its line's end. Where they would overlap they move apart, as
 little as possible in the square (isotonic regression by pooling adjacent violators), and a thin
-line leads from a label that moved to its line.
+line leads from a label that moved to its line, or the line's own mark stands before the label.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.transforms import ScaledTranslation
 
 from gradflow.present.palette import INK, QUIET
 from gradflow.present.theme import inches_of
@@ -20,13 +22,15 @@ from gradflow.present.theme import inches_of
 class EndLabel:
     """A text that belongs to height `y` of the axis (a share: 0 is its foot, 1 its top).
 
-    The less important labels (`spare`) go first where there is no room for all.
+    The less important labels (`spare`) go first where there is no room for all. `key` is the mark
+    of the line, drawn before the text in place of a leader: for many lines that end close by.
     """
 
     text: str
     y: float
     color: str = INK
     spare: bool = False
+    key: Line2D | None = None
 
 
 def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
@@ -73,6 +77,8 @@ def draw_end_labels(ax: Axes, labels: Sequence[EndLabel], *, size: float, x: flo
 
 def _write(ax: Axes, label: EndLabel, *, x: float, offset: float, size: float) -> None:
     moved = abs(offset) > 0.3 * size
+    if label.key is not None:
+        _draw_key(ax, label, x=x, offset=offset, size=size)
     ax.annotate(
         label.text,
         xy=(x, label.y),
@@ -84,7 +90,9 @@ def _write(ax: Axes, label: EndLabel, *, x: float, offset: float, size: float) -
         va="center",
         ha="left",
         annotation_clip=False,
-        arrowprops={
+        arrowprops=None
+        if label.key is not None
+        else {
             "arrowstyle": "-",
             "color": QUIET if moved else label.color,
             "linewidth": 0.5,
@@ -93,3 +101,15 @@ def _write(ax: Axes, label: EndLabel, *, x: float, offset: float, size: float) -
             "relpos": (0.0, 0.5),
         },
     )
+
+
+def _draw_key(ax: Axes, label: EndLabel, *, x: float, offset: float, size: float) -> None:
+    """Draw a label's mark in the place where its leader would be."""
+    figure = ax.get_figure(root=True)
+    if label.key is None or figure is None:
+        return
+    aside = ScaledTranslation(0.8 * size / 72, offset / 72, figure.dpi_scale_trans)
+    key = Line2D([x], [label.y], transform=ax.transAxes + aside, clip_on=False, label="_key")
+    for look in ("marker", "markersize", "markerfacecolor", "markeredgecolor", "markeredgewidth"):
+        key.set(**{look: getattr(label.key, f"get_{look}")()})
+    ax.add_artist(key)

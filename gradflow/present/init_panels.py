@@ -7,33 +7,34 @@ import zlib
 from collections.abc import Sequence
 from typing import Any
 
-import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import to_hex, to_rgb
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from gradflow.present.end_labels import EndLabel, draw_end_labels
 from gradflow.present.log_axis import Scale
-from gradflow.present.palette import INK, QUIET
+from gradflow.present.palette import INK, QUIET, hue, readable
 from gradflow.present.theme import Theme
+from gradflow.records.base import IntArray
 from gradflow.records.distributions import LEVELS, Distribution
 from gradflow.records.inits import InitFlow
 
-_HUES = {
-    "torch-default": 0,
-    "xavier": 1,
-    "he": 2,
-    "orthogonal-per-gate": 4,
-    "orthogonal-stacked": 9,
-    "scaled-identity:0.95": 5,
-    "forget-bias:1": 6,
-    "forget-bias:2": 8,
-    "forget-bias:5": 3,
-    "chrono:100": 7,
+# hue and marker of the usual ones
+_LOOKS = {
+    "torch-default": (0, "o"),
+    "xavier": (1, "s"),
+    "he": (2, "^"),
+    "orthogonal-per-gate": (4, "D"),
+    "orthogonal-stacked": (9, "v"),
+    "scaled-identity:0.95": (5, "P"),
+    "forget-bias:1": (6, "<"),
+    "forget-bias:2": (8, "X"),
+    "forget-bias:5": (3, ">"),
+    "chrono:100": (7, "p"),
 }
+_MARKERS = "os^DvP<X>ph"
 _SNIPPET = "as-commonly-copied"  # in ink: the ten hues are taken
-_DARKER = 0.35
+_MARKS = 5  # on a curve
 _DECADES = 2.0  # the curves are shown down to the threshold to this power
 
 
@@ -44,14 +45,20 @@ def init_color(name: str) -> str:
     """
     if name == _SNIPPET:
         return INK
-    hue = _HUES.get(name, zlib.crc32(name.encode()) % 10)
-    return to_hex(matplotlib.color_sequences["petroff10"][hue])
+    number, _ = _LOOKS.get(name, (zlib.crc32(name.encode()), ""))
+    return hue(number)
+
+
+def init_marker(name: str) -> str:
+    """Return the marker of an initialization; other names share them by their spelling."""
+    if name == _SNIPPET:
+        return "*"
+    return _LOOKS.get(name, (0, _MARKERS[zlib.crc32(name.encode()) % len(_MARKERS)]))[1]
 
 
 def text_color(name: str) -> str:
     """Return the colour of an initialization's name: darker, so that it can be read."""
-    red, green, blue = (share * (1.0 - _DARKER) for share in to_rgb(init_color(name)))
-    return to_hex((red, green, blue))
+    return readable(init_color(name))
 
 
 def draw_curves(ax: Axes, flows: Sequence[InitFlow], theme: Theme, threshold: float) -> None:
@@ -65,16 +72,28 @@ def draw_curves(ax: Axes, flows: Sequence[InitFlow], theme: Theme, threshold: fl
     scale.apply(ax)
     ax.axhline(limit, color=QUIET, linewidth=0.8, linestyle=(0, (3.2, 2.2)), zorder=1)
     labels = []
-    for flow in sorted(flows, key=lambda flow: float(flow.log10_norm[-1])):
+    for place, flow in enumerate(sorted(flows, key=lambda flow: float(flow.log10_norm[-1]))):
         color = init_color(flow.init)
         low, middle, high = (
             np.maximum(values, scale.low - 1.0)  # zeros and what is far below leave at the foot
             for values in (flow.log10_low, flow.log10_norm, flow.log10_high)
         )
         ax.fill_between(flow.steps, low, high, color=color, alpha=0.2, linewidth=0, zorder=2)
-        ax.plot(flow.steps, middle, color=color, linewidth=theme.line * 0.8, label=flow.init)
+        shown = flow.steps[middle > scale.low]
+        (line,) = ax.plot(
+            flow.steps,
+            middle,
+            color=color,
+            linewidth=theme.line * 0.8,
+            marker=init_marker(flow.init),
+            markersize=theme.marker * 0.8,
+            markeredgecolor=INK,
+            markeredgewidth=0.4,
+            markevery=_marked(shown, shift=place / len(flows)),
+            label=flow.init,
+        )
         height = max(0.0, scale.share(float(middle[-1])))
-        labels.append(EndLabel(flow.init, height, color=text_color(flow.init)))
+        labels.append(EndLabel(flow.init, height, color=text_color(flow.init), key=line))
     draw_end_labels(ax, labels, size=theme.font * 0.95)
     ax.set_xlabel("T (steps, log scale)")
     ax.set_ylabel(f"{_quantity(flows[0])}  (log scale)")
@@ -131,6 +150,15 @@ def name_rows(ax: Axes, flows: Sequence[InitFlow], theme: Theme) -> None:
     for label, flow in zip(ax.get_yticklabels(), flows, strict=True):
         label.set_color(text_color(flow.init))
     ax.spines["left"].set_visible(False)
+
+
+def _marked(steps: IntArray, *, shift: float) -> list[int]:
+    """Return the indices of the marks on a curve, evenly spaced on a log axis, apart by `shift`."""
+    if len(steps) < 2:
+        return list(range(len(steps)))
+    last = len(steps) - 1
+    spaced = np.geomspace(1, len(steps), _MARKS + 1) * (len(steps) ** (shift / _MARKS))
+    return sorted({min(last, round(float(place)) - 1) for place in spaced[:-1]})
 
 
 def _plain_log_ticks(ax: Axes) -> None:

@@ -1,6 +1,6 @@
 """The figure of `gradflow inits`: how gradients fade, and how gates and first steps are spread.
 
-One colour for each initialization, in every panel.
+One colour and one marker for each initialization.
 """
 
 from __future__ import annotations

@@ -1,78 +1,176 @@
-"""Figures of `gradflow inspect`: gradient by lag, the loss's gradient over time, gates."""
+"""Figures of `gradflow inspect`: gradient by lag, the loss's gradient over time, gates.
+
+All panels of a figure have the same axes, so that layers can be compared.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
 
 from gradflow.present import inspect_words as words
 from gradflow.present.layout import Grid, Words, make_sheet
-from gradflow.present.palette import INK, QUIET
-from gradflow.present.theme import Theme, describe, shortened, theme_context
+from gradflow.present.log_axis import Scale, mark, scale_of
+from gradflow.present.palette import (
+    DIRECT,
+    FULL,
+    INK,
+    OWN_PRECISION,
+    QUIET,
+    LineStyle,
+    gate_name_look,
+)
+from gradflow.present.theme import Theme, describe, inches_of, shortened, theme_context
+from gradflow.present.thinning import marker_indices
 from gradflow.records.base import FloatArray
 from gradflow.records.inspect import Curve, InspectedLayer, InspectResult
 
 MOST_PANELS = 8
-HORIZON = -3.0
-_FULL, _DIRECT, _OWN = "#0072b2", "#d55e00", "#009e73"  # told apart by line style as well
-_LINES: tuple[Any, ...] = ("-", "--", ":", "-.")
-_GATES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
+HORIZON = -3.0  # log10 of the share of the gradient that is left at the horizon
+LAG_NORM = r"$\|\partial s_t\,/\,\partial s_{t-k}\|_2$"
+_GRADIENTS: tuple[tuple[str, str, LineStyle], ...] = (
+    ("dL/dh", FULL, "-"),
+    ("dL/dc", DIRECT, "--"),
+    ("dL/dh in the model's own precision", OWN_PRECISION, ":"),
+)
+_GONE = "zero, or no number"
 Draw = Callable[[Axes, InspectedLayer, Theme], None]
+
+
+@dataclass(frozen=True)
+class _Text:
+    """What a figure calls itself and its axes."""
+
+    title: str
+    x: str
+    y: str
 
 
 def lag_figure(result: InspectResult, *, style: str = "screen") -> Figure:
     """Return the gradient by lag: mean and range over windows, with the product of keep gates."""
-    legend = [
-        (Line2D([], [], color=_FULL), "full, mean of the windows (band: their range)"),
-        (Line2D([], [], color=_DIRECT, linestyle="--"), "product of keep gates"),
-        (Line2D([], [], color=QUIET, linestyle=":"), "a thousandth"),
-    ]
-    return _figure(
-        result,
-        [layer for layer in result.layers if layer.lag],
-        _draw_lag,
-        title="How much of a state is felt k steps later",
-        axes=("lag k (steps)", "log10 of ||ds_t/ds_(t-k)||"),
-        legend=legend,
-        style=style,
-    )
+    layers = [layer for layer in result.layers if layer.lag]
+    with theme_context(style) as theme:
+        legend = [
+            (Line2D([], [], color=FULL, lw=theme.line), "full, mean of windows (band: range)"),
+            (Line2D([], [], color=DIRECT, lw=theme.line, linestyle="--"), "product of keep gates"),
+            (Line2D([], [], color=QUIET, lw=theme.line, linestyle=":"), "a thousandth"),
+            (Line2D([], [], color=INK, marker="o", linestyle="none"), "memory horizon"),
+        ]
+        texts = _Text(
+            "How much of a state is felt k steps later", "lag k (steps)", f"{LAG_NORM}  (log scale)"
+        )
+        draw = partial(draw_lag, scale=lag_scale(layers))
+        return _figure(result, layers, draw, texts=texts, legend=legend, theme=theme)
 
 
 def gradient_figure(result: InspectResult, *, style: str = "screen") -> Figure:
     """Return the loss's gradient at every state, in float64 and in the model's own dtype."""
-    legend = [
-        (Line2D([], [], color=_FULL), "dL/dh"),
-        (Line2D([], [], color=_DIRECT, linestyle="--"), "dL/dc"),
-        (Line2D([], [], color=_OWN, linestyle=":"), "dL/dh in the model's own precision"),
-    ]
-    return _figure(
-        result,
-        [layer for layer in result.layers if layer.log10_dL_dh is not None],
-        _draw_gradient,
-        title="The gradient of the loss at every state, through time",
-        axes=("step t", "log10 of the norm"),
-        legend=legend,
-        style=style,
-    )
+    layers = [layer for layer in result.layers if layer.log10_dL_dh is not None]
+    with theme_context(style) as theme:
+        legend = [
+            (Line2D([], [], color=color, linestyle=line, lw=theme.line), name)
+            for name, color, line in _GRADIENTS
+            if any(_gradients(layer)[name] is not None for layer in layers)
+        ]
+        scale = gradient_scale(layers)
+        if scale.zeros:
+            zero = Line2D([], [], color=INK, linestyle="none", marker="v", mfc="white")
+            legend.append((zero, _GONE))
+        texts = _Text("The gradient of the loss at every state", "step t", "norm  (log scale)")
+        draw = partial(draw_gradient, scale=scale)
+        return _figure(result, layers, draw, texts=texts, legend=legend, theme=theme)
 
 
 def gate_figure(result: InspectResult, *, style: str = "screen") -> Figure:
     """Return how often each gate has which value."""
-    return _figure(
-        result,
-        [layer for layer in result.layers if any(gate.histogram for gate in layer.gates)],
-        _draw_gates,
-        title="Where the gates stand",
-        axes=("gate value", "share of steps and units"),
-        legend=_gate_legend(result),
-        style=style,
-    )
+    layers = [layer for layer in result.layers if any(gate.histogram for gate in layer.gates)]
+    with theme_context(style) as theme:
+        names = dict.fromkeys(gate.name for layer in layers for gate in layer.gates)
+        legend = [
+            (
+                Line2D([], [], color=look.color, linestyle=look.line, lw=theme.line),
+                f"{name} gate",
+            )
+            for name, look in ((name, gate_name_look(name)) for name in names)
+        ]
+        texts = _Text("Where the gates stand", "gate value", "share of steps and units")
+        draw = partial(draw_gates, highest=highest_share(layers))
+        return _figure(result, layers, draw, texts=texts, legend=legend, theme=theme)
+
+
+def lag_scale(layers: Sequence[InspectedLayer]) -> Scale:
+    """Return y limits that hold the curves by lag of these layers, and a thousandth."""
+    arrays = [np.array([0.0, HORIZON])]
+    for layer in layers[:MOST_PANELS]:
+        arrays += [_array(curve) for curve in (layer.log10_norm, layer.low, layer.high)]
+        arrays += [_array(layer.direct_log10_norm or ())]
+    return scale_of(arrays)
+
+
+def gradient_scale(layers: Sequence[InspectedLayer]) -> Scale:
+    """Return y limits that hold the loss's gradients, with a floor for those that are zero."""
+    curves = [curve for layer in layers for curve in _gradients(layer).values() if curve]
+    gone = any(value is None for layer in layers for value in layer.log10_dL_dh or ())
+    return scale_of([_array(curve) for curve in curves], zeros=int(gone))
+
+
+def highest_share(layers: Sequence[InspectedLayer]) -> float:
+    """Return the greatest share of a gate's values that lies in one bin."""
+    shares = [_shares(gate.histogram) for layer in layers for gate in layer.gates]
+    return max((float(share.max()) for share in shares if share.size), default=1.0)
+
+
+def draw_lag(ax: Axes, layer: InspectedLayer, theme: Theme, *, scale: Scale) -> None:
+    """Draw one layer's gradient by lag into `ax`, whose y axis then holds log10 values."""
+    lags = np.array(layer.lag, dtype=np.float64)
+    scale.apply(ax)
+    ax.fill_between(lags, _array(layer.low), _array(layer.high), color=FULL, alpha=0.2, lw=0)
+    ax.plot(lags, _array(layer.log10_norm), color=FULL, lw=theme.line, label="full")
+    if layer.direct_log10_norm is not None:
+        direct = _array(layer.direct_log10_norm)
+        ax.plot(lags, direct, color=DIRECT, linestyle="--", lw=theme.line, label="direct")
+    ax.axhline(HORIZON, color=QUIET, linestyle=":", lw=theme.line)
+    if layer.horizon is not None:
+        ax.plot([layer.horizon], [HORIZON], marker="o", ms=theme.marker, color=INK, zorder=4)
+    _set_steps(ax, lags)
+
+
+def draw_gradient(ax: Axes, layer: InspectedLayer, theme: Theme, *, scale: Scale) -> None:
+    """Draw the loss's gradient at one layer's states into `ax`, zeros at the floor."""
+    scale.apply(ax)
+    steps = np.arange(len(layer.log10_dL_dh or ()), dtype=np.float64)
+    for name, color, line in _GRADIENTS:
+        curve = _gradients(layer)[name]
+        if curve is not None:
+            values = _array(curve)
+            ax.plot(steps, values, color=color, linestyle=line, lw=theme.line, label=name)
+    gone = steps[np.isnan(_array(layer.log10_dL_dh or ()))]
+    if gone.size:
+        mark(ax, gone[marker_indices(gone)], height=scale.row_height(0), marker="v", color=INK)
+    _set_steps(ax, steps)
+
+
+def draw_gates(ax: Axes, layer: InspectedLayer, theme: Theme, *, highest: float) -> None:
+    """Draw how often each gate of one layer has which value into `ax`."""
+    for gate in layer.gates:
+        shares = _shares(gate.histogram)
+        if not shares.size:
+            continue
+        look = gate_name_look(gate.name)
+        edges = np.linspace(0.0, 1.0, len(shares) + 1)
+        style: dict[str, Any] = {"linestyle": look.line, "lw": theme.line, "label": gate.name}
+        ax.stairs(shares, edges, baseline=None, color=look.color, **style)
+    ax.set_xlim(0.0, 1.0)
+    ax.set_ylim(0.0, 1.06 * highest)
 
 
 def _figure(
@@ -80,78 +178,46 @@ def _figure(
     layers: Sequence[InspectedLayer],
     draw: Draw,
     *,
-    title: str,
-    axes: tuple[str, str],
+    texts: _Text,
     legend: list[tuple[Line2D, str]],
-    style: str,
+    theme: Theme,
 ) -> Figure:
     shown = layers[:MOST_PANELS]
-    with theme_context(style) as theme:
-        columns = max(1, min(2, len(shown)))
-        rows = max(1, math.ceil(len(shown) / columns))
-        left = len(layers) - len(shown)
-        more = f" The first {len(shown)} of {len(layers)} layers." if left > 0 else ""
-        texts = Words(title=title, subtitle=result.verdict[-1], caption=result.verdict[0] + more)
-        grid = Grid(rows=rows, columns=columns, label_room=0.5)  # for the next panel's ticks
-        sheet = make_sheet(theme, grid, texts, legend=list(legend))
-        panels = [ax for row in sheet.axes for ax in row]
-        for ax, layer in zip(panels, shown, strict=False):
-            width = ax.get_position().width * sheet.figure.get_figwidth()
-            ax.set_title(shortened(words.layer_title(layer), width, theme.font))
-            draw(ax, layer, theme)
-        for index, ax in enumerate(panels[: len(shown)]):
-            ax.set_xlabel(axes[0] if index >= len(shown) - columns else "")
-            ax.set_ylabel(axes[1] if index % columns == 0 else "")
-        for ax in panels[len(shown) :]:
-            ax.set_axis_off()
-        return describe(sheet.figure, f"{title}. {' '.join(result.verdict)}")
+    columns = max(1, min(theme.most_columns, len(shown)))
+    rows = max(1, math.ceil(len(shown) / columns))
+    grid = Grid(rows=rows, columns=columns, label_room=0.9 * theme.em)
+    left = len(layers) - len(shown)
+    more = f" The first {len(shown)} of {len(layers)} layers." if left > 0 else ""
+    around = Words(texts.title, subtitle=result.verdict[-1], caption=result.verdict[0] + more)
+    sheet = make_sheet(theme, grid, around, legend=list(legend))
+    panels = [ax for row in sheet.axes for ax in row]
+    for index, (ax, layer) in enumerate(zip(panels, shown, strict=False)):
+        title = shortened(words.layer_title(layer), inches_of(ax)[0], theme.font * 1.2)
+        ax.set_title(title, parse_math=False)
+        draw(ax, layer, theme)
+        ax.set_xlabel(texts.x if index >= len(shown) - columns else "")
+        ax.set_ylabel(texts.y if index % columns == 0 else "")
+        ax.tick_params(labelleft=index % columns == 0)
+    for ax in panels[len(shown) :]:
+        ax.set_axis_off()
+    return describe(sheet.figure, f"{texts.title}. {' '.join(result.verdict)}")
 
 
-def _draw_lag(ax: Axes, layer: InspectedLayer, theme: Theme) -> None:
-    lags = np.array(layer.lag, dtype=np.float64)
-    low, high = _array(layer.low), _array(layer.high)
-    ax.fill_between(lags, low, high, color=_FULL, alpha=0.2, lw=0)
-    ax.plot(lags, _array(layer.log10_norm), color=_FULL, lw=theme.line)
-    if layer.direct_log10_norm is not None:
-        ax.plot(lags, _array(layer.direct_log10_norm), color=_DIRECT, linestyle="--", lw=theme.line)
-    ax.axhline(HORIZON, color=QUIET, linestyle=":", lw=theme.line)
-    if layer.horizon is not None:
-        ax.plot([layer.horizon], [HORIZON], marker="o", ms=theme.marker, color=INK)
+def _gradients(layer: InspectedLayer) -> dict[str, Curve | None]:
+    curves = (layer.log10_dL_dh, layer.log10_dL_dc, layer.log10_dL_dh_own_precision)
+    return {name: curve for (name, _, _), curve in zip(_GRADIENTS, curves, strict=True)}
 
 
-def _draw_gradient(ax: Axes, layer: InspectedLayer, theme: Theme) -> None:
-    for curve, color, line in (
-        (layer.log10_dL_dh, _FULL, "-"),
-        (layer.log10_dL_dc, _DIRECT, "--"),
-        (layer.log10_dL_dh_own_precision, _OWN, ":"),
-    ):
-        if curve is not None:
-            values = _array(curve)
-            ax.plot(np.arange(len(values)), values, color=color, linestyle=line, lw=theme.line)
+def _set_steps(ax: Axes, steps: FloatArray) -> None:
+    last = float(steps[-1]) if steps.size else 1.0
+    ax.set_xlim(0.0, max(1.0, last))
+    ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
 
 
-def _draw_gates(ax: Axes, layer: InspectedLayer, theme: Theme) -> None:
-    for index, gate in enumerate(layer.gates):
-        counts = np.array(gate.histogram, dtype=np.float64)
-        if not counts.size or not counts.sum():
-            continue
-        edges = np.linspace(0.0, 1.0, len(counts) + 1)
-        ax.stairs(
-            counts / counts.sum(), edges, color=_GATES[index % len(_GATES)], lw=theme.line,
-            linestyle=_LINES[index % 4],
-        )  # fmt: skip
-    ax.set_xlim(0.0, 1.0)
-
-
-def _gate_legend(result: InspectResult) -> list[tuple[Line2D, str]]:
-    most = max((layer.gates for layer in result.layers), key=len, default=())
-    return [
-        (
-            Line2D([], [], color=_GATES[index % len(_GATES)], linestyle=_LINES[index % 4]),
-            f"{gate.name} gate",
-        )
-        for index, gate in enumerate(most)
-    ]
+def _shares(histogram: Sequence[int]) -> FloatArray:
+    """Return a histogram as shares of all; empty where nothing was counted."""
+    counts = np.array(histogram, dtype=np.float64)
+    return counts / counts.sum() if counts.sum() else np.zeros(0)
 
 
 def _array(curve: Curve) -> FloatArray:

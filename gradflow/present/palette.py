@@ -1,5 +1,8 @@
 """One look for each gate value, the same in every figure: colour, marker and fill.
 
+Gates by name (forget, input, ...) have looks of their own, in hues that no gate value has; what is
+neither takes a `hue` by number.
+
 Hues are those of petroff10 (M. Petroff, "Accessible Color Sequences for Data Visualization",
 arXiv:2107.02270), chosen there for colour-blind readers. A look is a function of the value alone,
 never of what else is in the figure, so 0.9 looks the same in a figure of one gate and of nine.
@@ -8,7 +11,9 @@ never of what else is in the figure, so 0.9 looks the same in a figure of one ga
 from __future__ import annotations
 
 import math
+import zlib
 from dataclasses import dataclass
+from typing import Literal
 
 import matplotlib
 from matplotlib.colors import to_hex, to_rgb
@@ -43,6 +48,88 @@ _ANCHORS: tuple[tuple[float, int, float, str], ...] = (
 _SAME = 1e-6
 _DARKEST, _LIGHTEST = 0.45, 0.30
 _BETWEEN = 0.22
+
+
+# The hues of M. Okabe and K. Ito's set for colour-blind readers (2002), which petroff10 has not.
+LineStyle = Literal["-", "--", ":", "-."]
+_NAMED: dict[str, tuple[str, str, LineStyle]] = {
+    "forget": ("#0072b2", "o", "-"),
+    "update": ("#0072b2", "o", "-"),
+    "input": ("#d55e00", "s", "--"),
+    "reset": ("#d55e00", "s", "--"),
+    "output": ("#009e73", "D", ":"),
+    "candidate": ("#cc79a7", "^", "-."),
+}
+_OTHERS: tuple[tuple[str, str, LineStyle], ...] = (
+    ("#56b4e9", "P", "-."),
+    ("#8c6d00", "p", ":"),
+    ("#5a5f66", "X", "--"),
+)
+FULL, DIRECT, OWN_PRECISION = "#0072b2", "#d55e00", "#009e73"
+"""Paths of a model of one's own: the full gradient, the product of keep gates, its own dtype."""
+_CONTRAST = 4.5  # WCAG 2.2, success criterion 1.4.3, of text on white
+
+
+@dataclass(frozen=True)
+class SeriesLook:
+    """How a named gate is drawn: colour, marker and line style."""
+
+    color: str
+    marker: str
+    line: LineStyle
+
+
+def gate_name_look(name: str) -> SeriesLook:
+    """Return the look of a gate by its name: forget and update are alike, input and reset too.
+
+    >>> gate_name_look("forget") == gate_name_look("update")
+    True
+    """
+    known = _NAMED.get(name) or _OTHERS[zlib.crc32(name.encode()) % len(_OTHERS)]
+    return SeriesLook(*known)
+
+
+def block_look(block: str) -> SeriesLook:
+    """Return the look of a block of a joint Jacobian by its parts, such as "h,c".
+
+    >>> block_look("c,c").marker
+    'o'
+    """
+    row, _, column = block.partition(",")
+    known = {"c,c": "forget", "h,c": "input", "c,h": "output", "h,h": "candidate"}
+    return gate_name_look(known.get(block, f"{row}{column}"))
+
+
+def hue(number: int) -> str:
+    """Return the colour of petroff10 with this number, 0 to 9, as "#rrggbb".
+
+    >>> hue(0)
+    '#3f90da'
+    """
+    return to_hex(matplotlib.color_sequences["petroff10"][number % 10])
+
+
+def readable(color: str) -> str:
+    """Return the colour, darkened until text in it can be read on white.
+
+    >>> readable("#000000")
+    '#000000'
+    """
+    shade, step = color, 0.0
+    while _contrast_with_white(shade) < _CONTRAST:
+        step += 0.05
+        shade = _mixed(color, "black", step)
+    return shade
+
+
+def _contrast_with_white(color: str) -> float:
+    """Return WCAG's contrast of a colour with white, 1 to 21."""
+    linear = [
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
+        for part in to_rgb(color)
+    ]
+    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    return 1.05 / (luminance + 0.05)
 
 
 @dataclass(frozen=True)

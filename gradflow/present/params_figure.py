@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
+from gradflow.present.cell_titles import cell_title
 from gradflow.present.layout import Grid, Words, labels_that_fit, make_sheet
-from gradflow.present.palette import INK, gate_color
+from gradflow.present.palette import INK, hue
 from gradflow.present.theme import Theme, describe, text_width, theme_context
 from gradflow.records.params import ParameterCount, ParamsResult
 
-_PARTS: dict[str, str] = {
-    "input weights": gate_color(0.1),
-    "recurrent weights": gate_color(0.9),
-    "projection": gate_color(0.95),
-    "bias": gate_color(0.5),
-    "second bias": gate_color(0.3),
-    "head": gate_color(0.6),
-    "as built": INK,
+# colour and hatch of each kind: neighbours differ in lightness or in hatch
+_PARTS: dict[str, tuple[str, str]] = {
+    "input weights": (hue(0), ""),
+    "recurrent weights": (hue(2), ""),
+    "projection": (hue(8), "\\\\\\"),
+    "bias": (hue(1), ""),
+    "second bias": (hue(3), "////"),
+    "head": (hue(7), "...."),
+    "as built": (INK, ""),
 }
 _BAR = 0.62
 
@@ -42,9 +46,10 @@ def params_figure(result: ParamsResult, *, style: str = "screen") -> Figure:
             tick_room=widest / theme.em + 2.0,
             label_room=max(text_width(text, theme.font) for text in texts) + theme.em,
             height=(1.9 * len(parts) + 1.0) * theme.em,
+            titled=False,
         )
         words = Words("Where the parameters are", caption=_caption(result))
-        legend = [(Patch(color=_PARTS[name]), name) for name in names]
+        legend = [(Patch(**_look(name)), name) for name in names]
         sheet = make_sheet(theme, grid, words, legend=legend)
         _draw(sheet.axes[0][0], result, parts, theme)
         return describe(sheet.figure, _alt(result, parts))
@@ -69,9 +74,9 @@ def _draw(ax: Axes, result: ParamsResult, parts: list[dict[str, int]], theme: Th
     largest = max(count.built for count in result.counts)
     for row, (count, part) in enumerate(zip(result.counts, parts, strict=True)):
         left = 0.0
-        for name, color in _PARTS.items():
+        for name in _PARTS:
             size = float(part.get(name, 0))
-            ax.barh(row, size, height=_BAR, left=left, color=color, label=name)
+            ax.barh(row, size, height=_BAR, left=left, label=name, **_look(name))
             left += size
         ax.text(left + 0.01 * largest, row, f"{count.built:,}", va="center", ha="left")
     ax.set_yticks(range(len(parts)), [_title(count) for count in result.counts])
@@ -85,8 +90,13 @@ def _draw(ax: Axes, result: ParamsResult, parts: list[dict[str, int]], theme: Th
     ax.set_xlabel("parameters, as torch builds it")
 
 
+def _look(name: str) -> dict[str, Any]:
+    color, hatch = _PARTS[name]
+    return {"facecolor": color, "hatch": hatch, "edgecolor": "white", "linewidth": 0.0}
+
+
 def _title(count: ParameterCount) -> str:
-    return count.architecture.cell
+    return cell_title(count.architecture.cell)
 
 
 def network_words(result: ParamsResult) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -12,7 +11,7 @@ from matplotlib.lines import Line2D
 from gradflow.present.layout import Grid, Words, labels_that_fit, make_sheet
 from gradflow.present.log_axis import DecadeFormatter, DecadeLocator
 from gradflow.present.numbers import number_text
-from gradflow.present.palette import INK, QUIET
+from gradflow.present.palette import INK, QUIET, hue
 from gradflow.present.parity_words import (
     conditions,
     group_words,
@@ -24,6 +23,7 @@ from gradflow.present.theme import Theme, describe, text_width, theme_context
 from gradflow.records.parity import Comparison, ParityResult
 
 _ZERO_ROOM = 1.2  # decades left of the smallest error, where exact zeros stand
+_KINDS = ((hue(0), "o", "agrees", True), (hue(2), "D", "differs", False))
 _EPSILON = -16.0  # log10 of a float64's last digit
 
 
@@ -46,6 +46,7 @@ def parity_figure(result: ParityResult, *, style: str = "screen") -> Figure:
             tick_room=max(text_width(name, theme.font) for name in names) / theme.em + 2.0,
             label_room=text_width("0.000000", theme.font) + theme.em,
             height=(1.5 * len(rows) + 1.0) * theme.em,
+            titled=False,
         )
         title = f"{headline(result)}: {short_name(result.a)} and {short_name(result.b)}"
         words = Words(title, caption=_caption(result))
@@ -58,18 +59,12 @@ def _name(comparison: Comparison) -> str:
     return f"{group_words(comparison.group)} {quantity_words(comparison)}"
 
 
-def _colors() -> tuple[str, str]:
-    """Return the colours of what agrees and of what differs."""
-    cycle = matplotlib.color_sequences["petroff10"]
-    return tuple(matplotlib.colors.to_hex(cycle[index]) for index in (0, 2))  # type: ignore[return-value]
-
-
 def _draw(ax: Axes, rows: tuple[Comparison, ...], names: list[str], theme: Theme) -> None:
     low, high = _limits(rows)
     for row, comparison in enumerate(rows):
-        color = _colors()[0 if comparison.passed else 1]
+        color = next(color for color, *_, passed in _KINDS if passed == comparison.passed)
         place, marker = _mark(comparison, low, high)
-        face = color if marker == "o" else "white"
+        face = color if marker in "oD" else "white"
         ax.plot(place, row, marker, markerfacecolor=face, markeredgecolor=color, clip_on=False)
         allowed = math.log10(comparison.tolerance * comparison.scale)
         ax.plot([allowed] * 2, [row - 0.4, row + 0.4], color=INK, linewidth=theme.line * 0.7)
@@ -86,8 +81,8 @@ def _draw(ax: Axes, rows: tuple[Comparison, ...], names: list[str], theme: Theme
     ax.set_yticks(range(len(rows)), names)
     ax.set_ylim(len(rows) - 0.4, -0.6)
     ax.set_xlim(low, high)
-    fitting = labels_that_fit(ax, "10-00", theme.font * 0.9)
-    ax.xaxis.set_major_locator(DecadeLocator(min(7, fitting - 1), lowest=low + _ZERO_ROOM * 0.5))
+    fitting = labels_that_fit(ax, "10-0", theme.font * 0.9)
+    ax.xaxis.set_major_locator(DecadeLocator(min(7, fitting), lowest=low + _ZERO_ROOM * 0.5))
     ax.xaxis.set_major_formatter(DecadeFormatter())
     ax.tick_params(axis="y", length=0, labelsize=theme.font)
     ax.grid(visible=False, axis="y")
@@ -105,15 +100,14 @@ def _mark(comparison: Comparison, low: float, high: float) -> tuple[float, str]:
         return high, "x"
     if comparison.error == 0:
         return low, "<"
-    return math.log10(comparison.error), "o"
+    return math.log10(comparison.error), "o" if comparison.passed else "D"
 
 
 def _legend(rows: tuple[Comparison, ...]) -> list[tuple[Line2D, str]]:
-    good, bad = _colors()
     shown: list[tuple[Line2D, str]] = []
-    for color, label, passed in ((good, "agrees", True), (bad, "differs", False)):
+    for color, marker, label, passed in _KINDS:
         if any(row.passed == passed for row in rows):
-            shown.append((Line2D([], [], marker="o", linestyle="none", color=color), label))
+            shown.append((Line2D([], [], marker=marker, linestyle="none", color=color), label))
     if any(row.error == 0 for row in rows):
         zero = Line2D(
             [], [], marker="<", linestyle="none", markerfacecolor="white", markeredgecolor=QUIET

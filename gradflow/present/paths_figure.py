@@ -15,23 +15,21 @@ from gradflow.present import paths_words as words
 from gradflow.present.layout import Grid, Words, make_sheet
 from gradflow.present.log_axis import Scale, mark, scale_of
 from gradflow.present.numbers import signed_text
-from gradflow.present.palette import INK, gate_color
-from gradflow.present.theme import Theme, describe, inches_of, shortened, theme_context
+from gradflow.present.palette import INK, Look, SeriesLook, gate_look, gate_name_look
+from gradflow.present.theme import (
+    Theme,
+    describe,
+    inches_of,
+    shortened,
+    text_width,
+    theme_context,
+)
 from gradflow.present.thinning import marker_indices
 from gradflow.records.paths import WITHOUT, CellPaths, PathLine
 
 MOST_PANELS, COLUMNS = 12, 3
 _DASHES, _DOTS = (0, (3.2, 2.2)), (0, (1.0, 1.4))
-# One hue and marker per gate, whatever else is in the figure; others follow in turn.
-_GATE_LOOKS = {
-    "candidate": (gate_color(0.9), "^"),
-    "forget": (gate_color(0.1), "o"),
-    "update": (gate_color(0.1), "o"),
-    "input": (gate_color(0.5), "s"),
-    "reset": (gate_color(0.5), "s"),
-    "output": (gate_color(0.3), "D"),
-}
-_OTHER_LOOKS = ((gate_color(0.6), "P"), (gate_color(0.2), "p"), (gate_color(0.99), "X"))
+_ROOM = 0.85  # of a panel's width, for its verdict
 _TICKS = 4.6  # em that the next panel's tick labels take
 _APART = 0.006  # share of the axis: lines nearer than that are one line to the eye
 
@@ -39,13 +37,14 @@ _APART = 0.006  # share of the axis: lines nearer than that are one line to the 
 def paths_figure(all_paths: Sequence[CellPaths], *, style: str = "screen") -> Figure:
     """Return the figure: a panel per cell with its verdict, on log axes.
 
-    Full is a solid line, direct dashed, rest dotted; the full path with one gate taken as a
-    constant is a thin line in that gate's colour, drawn where it leaves the full one. Exact zeros
+    Full is a solid line in the gate value's colour, direct dashed, rest dotted; the full path with
+    one gate taken as a constant is a thin line in that gate's colour, drawn where it leaves the
+    full one. Exact zeros
     are triangles at the floor. Of many cells the first twelve are shown.
     """
     shown = list(all_paths[:MOST_PANELS])
     with theme_context(style) as theme:
-        columns = min(COLUMNS if style == "screen" else 2, max(1, len(shown)))
+        columns = min(COLUMNS, max(1, len(shown)))
         rows = [shown[start : start + columns] for start in range(0, len(shown), columns)]
         room = (_TICKS if columns > 1 else 0.8) * theme.em
         grid = Grid(rows=max(1, len(rows)), columns=columns, label_room=room)
@@ -85,7 +84,7 @@ def draw_paths(ax: Axes, paths: CellPaths, *, theme: Theme) -> None:
         at = paths.steps[np.isneginf(line.log10_norm)].astype(np.float64)
         kept = at[marker_indices(at, 6)]
         height = scale.row_height(row)
-        mark(ax, kept, height=height, marker="v", color=_color(line))
+        mark(ax, kept, height=height, marker="v", color=_mark_color(line))
         _name_zero(ax, line, height, theme)
     _write_verdict(ax, paths, scale, theme)
 
@@ -143,24 +142,27 @@ def _same(one: PathLine, other: PathLine, scale: Scale) -> bool:
 
 def _draw_line(ax: Axes, paths: CellPaths, line: PathLine, theme: Theme) -> None:
     values = np.where(np.isfinite(line.log10_norm), line.log10_norm, np.nan)
-    style = _style(line, theme)
+    value = paths.candidate_gain if paths.gate_value is None else paths.gate_value  # an RNN's gain
+    style = _style(line, gate_look(value), theme)
     if line.path.startswith(WITHOUT):
         style["markevery"] = marker_indices(paths.steps, 5).tolist()
     ax.plot(paths.steps, values, label=line.path, **style)
 
 
-def _style(line: PathLine, theme: Theme) -> dict[str, Any]:
-    color = _color(line)
+def _style(line: PathLine, look: Look, theme: Theme) -> dict[str, Any]:
+    """Return how a line is drawn; `look` is that of the panel's gate value."""
     if line.path == "full":
-        return {"color": color, "linewidth": theme.line * 1.1, "zorder": 3}
+        return {"color": look.color, "linewidth": theme.line * 1.1, "zorder": 3}
     if line.path == "direct":
-        return {"color": color, "linestyle": _DASHES, "linewidth": theme.line * 0.7, "zorder": 3.5}
+        width = theme.line * 0.7
+        return {"color": look.dark, "linestyle": _DASHES, "linewidth": width, "zorder": 3.5}
     if line.path == "rest":
-        return {"color": color, "linestyle": _DOTS, "linewidth": theme.line, "zorder": 3.2}
+        return {"color": INK, "linestyle": _DOTS, "linewidth": theme.line, "zorder": 3.2}
+    gate = _gate_look(line)
     return {
-        "color": color,
+        "color": gate.color,
         "linewidth": theme.line * 0.6,
-        "marker": _look(line)[1],
+        "marker": gate.marker,
         "markersize": theme.marker * 0.8,
         "markeredgecolor": INK,
         "markeredgewidth": 0.4,
@@ -168,13 +170,12 @@ def _style(line: PathLine, theme: Theme) -> dict[str, Any]:
     }
 
 
-def _color(line: PathLine) -> str:
-    return _look(line)[0] if line.path.startswith(WITHOUT) else INK
+def _mark_color(line: PathLine) -> str:
+    return _gate_look(line).color if line.path.startswith(WITHOUT) else INK
 
 
-def _look(line: PathLine) -> tuple[str, str]:
-    gate = line.path.removeprefix(WITHOUT)
-    return _GATE_LOOKS.get(gate, _OTHER_LOOKS[len(gate) % len(_OTHER_LOOKS)])
+def _gate_look(line: PathLine) -> SeriesLook:
+    return gate_name_look(line.path.removeprefix(WITHOUT))
 
 
 def _write_verdict(ax: Axes, paths: CellPaths, scale: Scale, theme: Theme) -> None:
@@ -187,12 +188,15 @@ def _write_verdict(ax: Axes, paths: CellPaths, scale: Scale, theme: Theme) -> No
         "in rate": f"{model} has the right rate",
         "no": f"{model} is off by {signed_text(departure)} nats/step",
     }[verdict]
+    size = theme.font * 0.95
+    if text_width(text, size) > _ROOM * inches_of(ax)[0]:  # beside the line's end
+        text, size = text.removeprefix(f"{model} is "), theme.small
     ax.text(
         0.03,
         scale.floor + 0.04,
         text,
         transform=ax.transAxes,
-        fontsize=theme.font * 0.95,
+        fontsize=size,
         va="bottom",
         parse_math=False,
         bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1.0},
@@ -211,7 +215,11 @@ def _legend(shown: Sequence[CellPaths], theme: Theme) -> list[tuple[Line2D, str]
     order = [path for path in named if path in drawn] + sorted(set(drawn) - set(named))
     legend = []
     for path in order:
-        style = {key: value for key, value in _style(drawn[path], theme).items() if key != "zorder"}
+        style = {
+            key: value
+            for key, value in _style(drawn[path], gate_look(None), theme).items()
+            if key != "zorder"
+        }
         text = named.get(path, f"full, {_called(drawn[path])}")
         legend.append((Line2D([], [], **style), text))
     if any(_is_zero(line) for paths in shown for line in _drawn(paths)):

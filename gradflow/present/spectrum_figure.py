@@ -14,12 +14,12 @@ from gradflow.present import spectrum_words as words
 from gradflow.present.layout import Grid, Words, make_sheet
 from gradflow.present.log_axis import mark
 from gradflow.present.numbers import counted, number_text
-from gradflow.present.palette import INK, QUIET, gate_color
+from gradflow.present.palette import INK, QUIET, hue
 from gradflow.present.theme import Theme, describe, theme_context
 from gradflow.present.thinning import marker_indices
 from gradflow.records.spectrum import SpectrumResult
 
-_GROWS, _FADES = gate_color(0.9), gate_color(0.1)
+_GROWS, _FADES = hue(2), hue(0)
 _FLOOR_COLOR = "#f1f2f4"
 _FLOOR, _MARK = 0.14, 0.055  # heights as shares of the axis: the floor of zeros, their marks
 _MANY, _MARKS = 60, 24  # exponents from which on dots are small; marks of zeros at most
@@ -37,7 +37,7 @@ def spectrum_figure(result: SpectrumResult, *, style: str = "screen") -> Figure:
             subtitle=words.conditions(result),
             caption=f"{words.leading(result)} {words.totals(result)}",
         )
-        grid = Grid(1, 1, label_room=0.6 * theme.em, height=1.25 * theme.panel_height)
+        grid = Grid(1, 1, label_room=0.6 * theme.em, height=1.25 * theme.panel_height, titled=False)
         sheet = make_sheet(theme, grid, texts, legend=_legend(result, theme))
         draw_spectrum(sheet.axes[0][0], result, theme=theme)
         alt = f"Dot plot of {counted(result.count, 'Lyapunov exponent')} by number, in nats per "

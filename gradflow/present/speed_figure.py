@@ -9,20 +9,21 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, NullLocator
 
+from gradflow.present.cell_titles import cell_title
 from gradflow.present.end_labels import EndLabel, draw_end_labels
 from gradflow.present.layout import Grid, Words, make_sheet
-from gradflow.present.palette import INK, gate_color
+from gradflow.present.palette import INK, hue, readable
 from gradflow.present.speed_words import finding, seconds_text
 from gradflow.present.theme import Theme, describe, text_width, theme_context
 from gradflow.records.speed import SpeedCase, SpeedResult, SpeedRow
 
 # colour, marker and dashes of each method: the floor is a limit and no way
 _LOOKS: dict[str, tuple[str, str, str]] = {
-    "restart": (gate_color(0.6), "P", "-"),
-    "chain": (gate_color(0.1), "o", "-"),
-    "chain-vmap": (gate_color(0.5), "s", "-"),
-    "unroll": (gate_color(0.3), "D", ":"),
-    "gradflow": (gate_color(0.9), "^", "-"),
+    "restart": (hue(7), "P", "-"),
+    "chain": (hue(0), "o", "-"),
+    "chain-vmap": (hue(1), "s", "-"),
+    "unroll": (hue(3), "D", ":"),
+    "gradflow": (hue(2), "^", "-"),
     "floor": (INK, "", "--"),
 }
 _ROOM = 0.12  # of the decades, above and below
@@ -102,12 +103,12 @@ def _draw(ax: Axes, rows: Sequence[SpeedRow], *, theme: Theme) -> None:
     _set_axes(ax, rows)
     low, high = (math.log10(limit) for limit in ax.get_ylim())
     labels = [
-        EndLabel(method, (math.log10(seconds) - low) / (high - low), _LOOKS[method][0])
+        EndLabel(method, (math.log10(seconds) - low) / (high - low), readable(_LOOKS[method][0]))
         for method, seconds in ends.items()
     ]
     draw_end_labels(ax, labels, size=theme.font)
     word = "thread" if threads == 1 else "threads"
-    ax.set_title(f"{cell}, T = {steps:,}, {dtype}, {threads} {word}")
+    ax.set_title(f"{cell_title(cell)}, T = {steps:,}, {dtype}, {threads} {word}")
 
 
 def _set_axes(ax: Axes, rows: Sequence[SpeedRow]) -> None:

@@ -69,8 +69,10 @@ def test_the_figure_has_a_mark_for_every_quantity(broken: ParityResult):
     (ax,) = figure.axes
     labels = [label.get_text() for label in ax.get_yticklabels()]
     assert labels[:2] == ["state h", "gradient by x"]
-    dots = [line for line in ax.get_lines() if line.get_marker() == "o"]
+    dots = [line for line in ax.get_lines() if line.get_marker() in "oD" and line.get_marker()]
     assert len(dots) == len(broken.comparisons)
+    passed = [comparison.passed for comparison in broken.comparisons]
+    assert [dot.get_marker() == "o" for dot in dots] == passed  # in grey too
     errors = [comparison.error for comparison in broken.comparisons]
     assert [10 ** float(dot.get_xdata()[0]) for dot in dots] == pytest.approx(errors)
     assert "Parity is broken" in alt_text(figure)

@@ -11,7 +11,9 @@ import pytest
 from gradflow.errors import UnknownNameError
 from gradflow.present import paths_words as words_of
 from gradflow.present import plot
+from gradflow.present.blocks_figure import blocks_figure, with_blocks
 from gradflow.present.decay import decay_outputs
+from gradflow.present.palette import gate_color
 from gradflow.present.paths import paths_figure, paths_rows, paths_table
 from gradflow.present.theme import alt_text
 from gradflow.records.paths import CellPaths, PathLine
@@ -210,3 +212,45 @@ def test_paths_are_drawn_where_they_were_measured() -> None:
     assert "f^T is right" in words(figure)
     with pytest.raises(UnknownNameError, match=r"DecaySettings\(paths=True\)"):
         plot.paths(plain)
+
+
+# the blocks
+
+
+def test_every_block_is_a_line_with_its_own_mark_beside_the_direct_path():
+    """Four blocks of an LSTM, the direct path dashed; a GRU has one part and no such figure."""
+    rates = {"h,h": -0.4, "h,c": -0.3, "c,h": -0.2, "c,c": -0.1}
+    blocks = [falling(f"block {name}", rate) for name, rate in rates.items()]
+    off = held_paths(departure=0.2)
+    kept = [one for one in off.lines if not one.path.startswith("block")]
+    paths = replace(off, lines=(*kept, *blocks, falling("block joint", -0.1)))
+    assert with_blocks([paths, held_paths(cell="gru")]) == [paths]
+    figure = blocks_figure([paths])
+    (ax,) = panels(figure).values()
+    drawn = [item for item in ax.lines if str(item.get_label()).startswith("$")]
+    assert len(drawn) == len({item.get_marker() for item in drawn}) == 4
+    assert len({item.get_linestyle() for item in drawn}) == 4
+    name = r"$\partial c_T\,/\,\partial h_0$"
+    assert line(ax, name).get_ydata()[-1] == pytest.approx(-20 / math.log(10))
+    assert line(ax, "direct").get_linestyle() == "--"
+    assert "c,h -8.686" in alt_text(figure)
+    assert texts_on_texts(figure) == []
+    outputs = decay_outputs(replace(decay_of(held_curve(0.9)), paths=(paths,)))
+    assert list(outputs.figures) == ["decay", "paths", "blocks"]
+
+
+def test_a_block_that_nothing_leads_to_is_marked_at_the_floor():
+    """dh_T/dh_0 without a candidate: zero, and said so in the legend."""
+    paths = replace(
+        held_paths(), lines=(falling("direct", -0.1), falling("block c,c", -0.1), zero("block h,h"))
+    )
+    figure = blocks_figure([paths])
+    (ax,) = panels(figure).values()
+    assert len(marks(ax, "v")) == 1
+    assert "exactly zero" in words(figure)
+
+
+def test_the_full_path_has_the_colour_of_its_gate_value():
+    """Red for 0.9 here as in the figure of the decay."""
+    (ax,) = panels(paths_figure([held_paths(0.9)])).values()
+    assert line(ax, "full").get_color() == gate_color(0.9)

@@ -49,7 +49,7 @@ def test_worked_steps_counts_and_initializations_draw_themselves():
     small = gf.InitsSettings(init="he", hidden=3, steps=4, seeds=1)
     for style in ("screen", "paper"):
         assert "kept 1.5" in words(gf.plot.step(steps, style=style))
-        assert "lstm" in words(gf.plot.params(counts, style=style))
+        assert "LSTM" in words(gf.plot.params(counts, style=style))
         assert "LSTM: norm over T" in words(gf.plot.inits(gf.run_inits(small), style=style))
 
 

@@ -67,8 +67,8 @@ def test_every_method_is_a_line_over_the_widths() -> None:
     figure = speed_figure(MANY)
     panels = [ax for ax in figure.axes if ax.axison]
     assert [ax.get_title(loc="left") for ax in panels] == [
-        "lstm, T = 50, float64, 2 threads",
-        "lstm, T = 200, float64, 2 threads",
+        "LSTM, T = 50, float64, 2 threads",
+        "LSTM, T = 200, float64, 2 threads",
     ]
     lines = {line.get_label(): line for line in panels[1].lines if line.get_label() in SECONDS}
     assert set(lines) == set(SECONDS)
