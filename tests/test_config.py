@@ -22,6 +22,9 @@ from gradflow.config import (
 )
 from gradflow.errors import GateValueError, RequestError, SettingError, UnknownNameError
 
+# Presets that are not their command's default, and the command.
+MORE_PRESETS = {"benchmark-quick": "benchmark", "delay-sweep": "benchmark"}
+
 
 @pytest.fixture
 def toml(tmp_path: Path) -> Path:
@@ -82,7 +85,7 @@ def test_no_setting_has_the_name_of_a_common_option():
     assert not keys & set(COMMON_OPTIONS)
 
 
-@pytest.mark.parametrize("name", preset_names())
+@pytest.mark.parametrize("name", [name for name in preset_names() if name not in MORE_PRESETS])
 def test_every_preset_is_the_default_of_its_command_written_out(name: str):
     """`--config decay` changes nothing: the preset is there to be read and copied.
 
@@ -96,7 +99,15 @@ def test_every_preset_is_the_default_of_its_command_written_out(name: str):
 
 def test_every_command_with_settings_has_a_preset():
     """One question, one name: a command's preset is called like it; two commands ask nothing."""
-    assert preset_names() == sorted(set(COMMAND_SETTINGS) - {"doctor", "explain"})
+    asking = set(COMMAND_SETTINGS) - {"doctor", "explain"}
+    assert preset_names() == sorted(asking | set(MORE_PRESETS))
+
+
+@pytest.mark.parametrize(("name", "command"), MORE_PRESETS.items())
+def test_another_preset_of_a_command_is_read_by_it(name: str, command: str):
+    """A second question to one command has a preset of its own, and differs from the default."""
+    model = COMMAND_SETTINGS[command]
+    assert resolve_settings(model, flags={}, config=name) != model()
 
 
 def test_a_preset_is_found_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
