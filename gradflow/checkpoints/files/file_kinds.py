@@ -65,6 +65,7 @@ def kind_of_file(path: Path) -> Kind:
 
 def require_file(path: Path) -> None:
     """Raise CheckpointError unless the path is a file; offer the nearest one that is."""
+    _require_name(path)
     if path.is_dir():
         raise CheckpointError(_of_folder(path))
     if path.is_file():
@@ -83,6 +84,17 @@ def require_file(path: Path) -> None:
     close = difflib.get_close_matches(path.name, others, n=1)
     hint = f"Did you mean {folder / close[0]}?" if close else f"Looked from {Path.cwd()}."
     raise CheckpointError(f"there is no file {path}. {hint}")
+
+
+def _require_name(path: Path) -> None:
+    """Raise where no disk takes the name, or where shown as it is it would move the terminal."""
+    name = repr(str(path))
+    try:
+        missing = not path.exists()
+    except OSError as problem:  # too long a name, a folder that may not be entered
+        raise CheckpointError(f"{name} cannot be read: {problem.strerror}.") from problem
+    if missing and not str(path).isprintable():
+        raise CheckpointError(f"there is no file {name} (looked from {Path.cwd()}).")
 
 
 def _zip_kind(path: Path) -> Kind:
