@@ -48,8 +48,10 @@ class ReportedWatch(Watch):
         scaler: torch.amp.GradScaler | None,
         reporter: Reporter,
         folder: Path | None,
+        first_update: int,
     ) -> None:
         super().__init__(model, every=every, scaler=scaler)
+        self._updates.count = first_update
         self.folder = folder
         self._reporter = reporter
         self.subscribe(reporter)
@@ -72,6 +74,7 @@ def watch(
     out: str | Path | bool | None = None,
     panel: bool | None = None,
     sinks: Iterable[Any] | Any = (),
+    first_update: int | None = None,
     scaler: torch.amp.GradScaler | None = None,
 ) -> ReportedWatch:
     """Watch gradient flow through time while a model trains, around an unchanged loop.
@@ -91,6 +94,8 @@ def watch(
             no progress bar moves about. Without a panel findings go to the logger "gradflow".
         sinks: what else receives the samples, one or many: a SummaryWriter, wandb, a run of it,
             trackio, mlflow, a logger of Lightning, or a function of a sample.
+        first_update: the number of the first update, where a training is resumed; when not given,
+            the one after the last in the log that is continued, else 0.
         scaler: the GradScaler of mixed precision, where it is not found by itself.
 
     Returns:
@@ -112,24 +117,28 @@ def watch(
     [0, 10]
     """
     settings = WatchingSettings(every=every, needs_lag=needs_lag)
-    receivers: list[Receiver] = [SinkReceiver(sink) for sink in _many(sinks)]
     first = _rank() == 0  # of processes that train together one tells
-    log = FlowLog(
-        _folder(out), config=settings.to_json(), environment=_environment(model, settings)
-    )
-    writes = first and out is not False
-    if writes:
-        receivers.insert(0, LogReceiver(log))
+    receivers: list[Receiver] = [SinkReceiver(sink) for sink in _many(sinks)]
     if first:
         shown = wants_panel() if panel is None else panel
         receivers.append(LivePanel() if shown else SpokenFindings(finding_text))
-    known = log.earlier.findings if writes and log.earlier is not None else ()
+    log = None
+    if first and out is not False:
+        environment = _environment(model, settings)
+        log = FlowLog(_folder(out), config=settings.to_json(), environment=environment)
+        receivers.insert(0, LogReceiver(log))
+    earlier = None if log is None else log.earlier
+    if first_update is None:
+        told = [] if earlier is None else [sample.update for sample in earlier.samples]
+        first_update = told[-1] + every if told else 0
+    known = () if earlier is None else earlier.findings
     return ReportedWatch(
         model,
         every=every,
         scaler=scaler,
         reporter=Reporter(receivers, needs_lag=needs_lag, known=known),
-        folder=log.path.parent if writes else None,
+        folder=None if log is None else log.path.parent,
+        first_update=first_update,
     )
 
 

@@ -1,0 +1,1 @@
+"""`gradflow.watch`, where measuring meets drawing, and its callbacks for trainers."""

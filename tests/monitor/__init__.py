@@ -1,0 +1,1 @@
+"""Tests of `gradflow.watch` as a whole, and of its callbacks."""
