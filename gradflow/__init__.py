@@ -40,7 +40,9 @@ if TYPE_CHECKING:  # what a type checker and an editor see
     from gradflow.experiments.step import run_step as run_step
     from gradflow.experiments.step import work_gru as work_gru
     from gradflow.experiments.step import work_lstm as work_lstm
-    from gradflow.monitor import watch as watch
+    from gradflow.monitor.lightning import lightning_callback as lightning_callback
+    from gradflow.monitor.reported import watch as watch
+    from gradflow.monitor.transformers import trainer_callback as trainer_callback
     from gradflow.present import plot as plot
     from gradflow.settings import BenchmarkSettings as BenchmarkSettings
     from gradflow.settings import DecaySettings as DecaySettings
@@ -83,6 +85,7 @@ _NAMES = {
     "hold_": "gradflow.cells",
     "inspect": "gradflow.experiments.inspect",
     "jacobian_norms": "gradflow.engine",
+    "lightning_callback": "gradflow.monitor.lightning",
     "load_result": "gradflow.store",
     "lyapunov_spectrum": "gradflow.engine",
     "masked_accuracy": "gradflow.engine",
@@ -102,7 +105,8 @@ _NAMES = {
     "run_speed": "gradflow.experiments.speed",
     "run_step": "gradflow.experiments.step",
     "run_watch": "gradflow.watching.recorded",
-    "watch": "gradflow.monitor",
+    "trainer_callback": "gradflow.monitor.transformers",
+    "watch": "gradflow.monitor.reported",
     "work_gru": "gradflow.experiments.step",
     "work_lstm": "gradflow.experiments.step",
 }
