@@ -1,7 +1,7 @@
-"""Figures inside a page, as data URIs: SVG while there is room, then smaller and smaller images.
+"""Figures inside a page, as data URIs: drawings while there is room, then images.
 
-A page that is mailed should stay below two megabytes. Few results fit as drawings; of many, the
-largest are carried as images of few colours, and one that fits in no form is left to its file.
+A page that is mailed should stay below two megabytes. Some thirty drawings fit. Of more, the
+largest are carried as images of few colours, and one that does not fit even so is left to its file.
 """
 
 from __future__ import annotations
@@ -9,15 +9,13 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Callable, Mapping, Sequence
-from urllib.parse import quote
 
 from PIL import Image
 
 from gradflow.present.report.model import ReportFigure
 from gradflow.present.report.small_svg import small_svg
 
-# What may stand in a URI between double quotes as it is; blanks may too, and are many.
-_PLAIN = " ='()/:;,.-!*@&?+$[]{}|^~`_"
+_COLORS = 128
 
 
 def data_uris(figures: Sequence[ReportFigure], room: int) -> dict[str, str | None]:
@@ -25,51 +23,49 @@ def data_uris(figures: Sequence[ReportFigure], room: int) -> dict[str, str | Non
 
     The largest figures change to a smaller form first. None is a figure that no form is left for.
     """
-    forms: Sequence[Callable[[ReportFigure], str | None]] = (_as_svg, _as_image, _as_thumb, _gone)
-    level = {figure.anchor: 0 for figure in figures}
-    uris = {figure.anchor: forms[0](figure) for figure in figures}
     by_anchor = {figure.anchor: figure for figure in figures}
+    forms: dict[str, list[_Form]] = {anchor: [_as_image, _as_nothing] for anchor in by_anchor}
+    uris = {anchor: _as_drawing(figure) for anchor, figure in by_anchor.items()}
     while _total(uris) > max(0, room):
         largest = max(uris, key=lambda anchor: len(uris[anchor] or ""))
-        level[largest] += 1
-        smaller = forms[level[largest]](by_anchor[largest])
+        smaller = forms[largest].pop(0)(by_anchor[largest])
         if smaller is None or len(smaller) < len(uris[largest] or ""):
             uris[largest] = smaller
     return uris
 
 
+_Form = Callable[[ReportFigure], "str | None"]
+
+
 def svg_uri(svg: bytes) -> str:
-    """Return an SVG as a data URI; quoted, since base64 would take a third more."""
+    """Return an SVG as a data URI that may stand between double quotes in HTML.
+
+    Quoted, and only what must be: base64 would take a third more.
+    """
     text = svg.decode("utf-8").replace('"', "'")
-    return f"data:image/svg+xml,{quote(text, safe=_PLAIN)}"
+    for sign in "%#&":  # the first is what the others are quoted with
+        text = text.replace(sign, f"%{ord(sign):02X}")
+    return f"data:image/svg+xml,{text}"
 
 
 def _total(uris: Mapping[str, str | None]) -> int:
-    return sum(len(uri or "") for uri in uris.values())
+    return sum(len((uri or "").encode("utf-8")) for uri in uris.values())
 
 
-def _as_svg(figure: ReportFigure) -> str | None:
+def _as_drawing(figure: ReportFigure) -> str | None:
     return svg_uri(small_svg(figure.svg))
 
 
 def _as_image(figure: ReportFigure) -> str | None:
-    return _png_uri(figure.png(), width=int(1.5 * figure.width), colors=128)
-
-
-def _as_thumb(figure: ReportFigure) -> str | None:
-    return _png_uri(figure.png(), width=min(960, figure.width), colors=32)
-
-
-def _gone(figure: ReportFigure) -> str | None:  # noqa: ARG001 - the last of the forms
-    return None
-
-
-def _png_uri(png: bytes, *, width: int, colors: int) -> str:
-    image = Image.open(io.BytesIO(png)).convert("RGB")
-    if width < image.width:
-        size = (width, round(image.height * width / image.width))
-        image = image.resize(size, Image.Resampling.LANCZOS)
+    image = Image.open(io.BytesIO(figure.png())).convert("RGB")
+    size = (figure.width, round(image.height * figure.width / image.width))
+    few = image.resize(size, Image.Resampling.LANCZOS).quantize(
+        _COLORS, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE
+    )
     data = io.BytesIO()
-    few = image.quantize(colors, dither=Image.Dither.NONE)
-    few.save(data, "png", optimize=True)
+    few.save(data, "png", compress_level=9)
     return f"data:image/png;base64,{base64.b64encode(data.getvalue()).decode('ascii')}"
+
+
+def _as_nothing(figure: ReportFigure) -> str | None:  # noqa: ARG001 - the last of the forms
+    return None

@@ -1,4 +1,7 @@
-"""Formulas of a report, written once: TeX for Markdown, MathML for the page (no script needed).
+"""Formulas of a report, written once: TeX for Markdown, HTML for the page, words for a listener.
+
+The HTML is letters with `<sub>` and `<sup>`: MathML looks right only where a font for mathematics
+is installed, and a page that is mailed cannot know.
 
 A formula is put together from parts; a text among them is read as tokens between blanks:
 
@@ -19,26 +22,30 @@ _SIGNS = {
     "...": ("\u2026", r"\dots"),
     "<=": ("\u2264", r"\le"),
     "-": ("\u2212", "-"),
+    "neg": ("\u2212\u2060", "-"),  # a sign, no operation
     "*": ("\u22c5", r"\cdot"),
-    "odot": ("\u2299", r"\odot"),
     "approx": ("\u2248", r"\approx"),
 }
 _TOKEN = re.compile(r"(?P<base>[^\s_^]+)(?:_(?P<low>[^\s^]+))?(?:\^(?P<high>\S+))?")
 _PIECE = re.compile(r"[A-Za-z]+|[0-9.]+|[^\sA-Za-z0-9]")
-_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
+_THIN, _WIDE = "\u2009", "\u2005"  # between factors, and around operators
+_BETWEEN = {"=", "+", "\u2212", "\u22c5", "\u2264", "\u2248"}
+_TIGHT_AFTER = {"(", "\u2202", "\u2212\u2060"}
 
 
 @dataclass(frozen=True)
 class Formula:
-    """A formula, or a part of one, in both languages."""
+    """A formula, or a part of one; `label` is what is read aloud."""
 
     tex: str
-    mathml: str
+    html: str
+    label: str
 
     @property
     def markup(self) -> str:
-        """The whole `<math>` element, set on a line of its own."""
-        return f'<math display="block">{self.mathml}</math>'
+        """The formula as HTML, in one piece for whoever listens."""
+        label = html.escape(self.label, quote=True)
+        return f'<span class="math" role="math" aria-label="{label}">{self.html}</span>'
 
 
 Part = Formula | str
@@ -49,84 +56,90 @@ def row(*parts: Part) -> Formula:
 
     >>> row("J_t", "= f^T").tex
     'J_{t} = f^{T}'
-    >>> row("x").mathml
-    '<mi>x</mi>'
+    >>> row("x_1").html
+    '<i>x</i><sub>1</sub>'
     """
-    read = [part if isinstance(part, Formula) else _read(part) for part in parts]
-    whole = "".join(part.mathml for part in read)
-    return Formula(" ".join(part.tex for part in read), whole)
+    pieces = [piece for part in parts for piece in _pieces_of(part)]
+    return Formula(
+        tex=" ".join(piece.tex for piece in pieces),
+        html=_spaced([piece.html for piece in pieces]),
+        label=" ".join(piece.label for piece in pieces),
+    )
 
 
 def frac(above: Part, below: Part) -> Formula:
-    """Return a fraction."""
+    """Return a fraction, with a bar."""
     top, bottom = row(above), row(below)
-    tex = rf"\frac{{{top.tex}}}{{{bottom.tex}}}"
-    return Formula(tex, f"<mfrac>{_grouped(top)}{_grouped(bottom)}</mfrac>")
+    return Formula(
+        tex=rf"\frac{{{top.tex}}}{{{bottom.tex}}}",
+        html=f'<span class="frac"><span>{top.html}</span><span>{bottom.html}</span></span>',
+        label=f"({top.label}) / ({bottom.label})",
+    )
 
 
-def norm(inside: Part, index: str = "") -> Formula:
-    """Return the norm of a part, with an index where one is named."""
-    part, low = row(inside), row(index)
-    bars = f'<mo stretchy="true">\u2016</mo>{part.mathml}<mo stretchy="true">\u2016</mo>'
-    tex = rf"\left\| {part.tex} \right\|"
-    if not index:
-        return Formula(tex, f"<mrow>{bars}</mrow>")
-    markup = f"<msub><mrow>{bars}</mrow>{_grouped(low)}</msub>"
-    return Formula(f"{tex}_{{{low.tex}}}", markup)
+def norm(inside: Part) -> Formula:
+    """Return the norm of a part."""
+    part = row(inside)
+    return Formula(
+        tex=rf"\left\| {part.tex} \right\|",
+        html=f"\u2016\u200a{part.html}\u200a\u2016",
+        label=f"norm of ({part.label})",
+    )
 
 
-def power(base: Part, exponent: Part) -> Formula:
-    """Return a part to the power of another."""
-    low, high = row(base), row(exponent)
-    tex = f"{{{low.tex}}}^{{{high.tex}}}"
-    return Formula(tex, f"<msup>{_grouped(low)}{_grouped(high)}</msup>")
+def _pieces_of(part: Part) -> list[Formula]:
+    if isinstance(part, Formula):
+        return [part]
+    return [_token(match) for match in _TOKEN.finditer(part)]
 
 
-def words(text: str) -> Formula:
-    """Return plain words between symbols."""
-    spaced = f"\u00a0{html.escape(text)}\u00a0"
-    return Formula(rf"\text{{ {text} }}", f"<mtext>{spaced}</mtext>")
+def _spaced(texts: list[str]) -> str:
+    """Join tokens as a printer does: operators stand free, factors close, signs tight."""
+    whole, before = "", ""
+    for text in texts:
+        whole += _space(before, text) + text
+        before = text
+    return whole
 
 
-def _grouped(part: Formula) -> str:
-    return f"<mrow>{part.mathml}</mrow>"
-
-
-def _read(text: str) -> Formula:
-    tokens = [_token(match) for match in _TOKEN.finditer(text)]
-    mathml = "".join(token.mathml for token in tokens)
-    return Formula(" ".join(token.tex for token in tokens), mathml)
+def _space(before: str, text: str) -> str:
+    if not before or before in _TIGHT_AFTER or text in (")", ","):
+        return ""
+    if before in _BETWEEN or text in _BETWEEN or before == ",":
+        return _WIDE
+    return "" if text.startswith("(") else _THIN
 
 
 def _token(match: re.Match[str]) -> Formula:
-    base, low, high = (_pieces(match[name] or "") for name in ("base", "low", "high"))
-    tex = base.tex
-    tex += f"_{{{low.tex}}}" if match["low"] else ""
-    tex += f"^{{{high.tex}}}" if match["high"] else ""
-    if not (match["low"] or match["high"]):
-        return Formula(tex, base.mathml)
-    kind = "msubsup" if match["low"] and match["high"] else "msub" if match["low"] else "msup"
-    inner = [_grouped(part) for part in (base, low, high) if part.tex]
-    return Formula(tex, f"<{kind}>{''.join(inner)}</{kind}>")
+    base, low, high = (_joined(match[name] or "") for name in ("base", "low", "high"))
+    parts = ((low, "_", "sub"), (high, "^", "sup"))
+    tex, text, label = base.tex, base.html, base.label
+    for part, sign, tag in parts:
+        if part.tex:
+            tex += f"{sign}{{{part.tex}}}"
+            text += f"<{tag}>{part.html}</{tag}>"
+            label += f"{sign}{part.label}"
+    return Formula(tex, text, label)
 
 
-def _pieces(text: str) -> Formula:
+def _joined(text: str) -> Formula:
     if text in _SIGNS:
         sign, tex = _SIGNS[text]
-        return Formula(tex, f"<mo>{sign}</mo>")
+        return Formula(tex, sign, sign)
     pieces = [_piece(piece) for piece in _PIECE.findall(text)]
-    mathml = "".join(piece.mathml for piece in pieces)
-    return Formula(" ".join(piece.tex for piece in pieces), mathml)
+    return Formula(
+        tex=" ".join(piece.tex for piece in pieces),
+        html="".join(piece.html for piece in pieces),
+        label="".join(piece.label for piece in pieces),
+    )
 
 
 def _piece(text: str) -> Formula:
     if text in _GREEK:
-        return Formula(f"\\{text}", f"<mi>{_GREEK[text]}</mi>")
-    if _NUMBER.fullmatch(text):
-        return Formula(text, f"<mn>{text}</mn>")
+        return Formula(f"\\{text}", f"<i>{_GREEK[text]}</i>", text)
+    if text.isalpha() and len(text) > 1:
+        return Formula(rf"\operatorname{{{text}}}", text, text)
     if text.isalpha():
-        tex = text if len(text) == 1 else rf"\operatorname{{{text}}}"
-        return Formula(tex, f"<mi>{text}</mi>")
+        return Formula(text, f"<i>{text}</i>", text)
     sign, tex = _SIGNS.get(text, (text, text))
-    stretch = ' stretchy="false"' if sign in "()[]|" else ""
-    return Formula(tex, f"<mo{stretch}>{html.escape(sign)}</mo>")
+    return Formula(tex, html.escape(sign), sign)

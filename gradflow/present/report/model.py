@@ -58,6 +58,13 @@ class ReportEntry:
         return self.run.result.checks
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader must know beside the findings, without what they say already."""
+        said = " ".join(self.findings).casefold()
+        notes = () if self.table is None else self.table.notes
+        return tuple(note for note in notes if note.casefold() not in said)
+
+    @property
     def failed(self) -> tuple[Check, ...]:
         """The checks that did not hold."""
         return tuple(check for check in self.checks if not check.passed)
@@ -101,8 +108,8 @@ class Report:
         count = len(self.entries)
         results = f"{count} result" + ("" if count == 1 else "s")
         missing = len(self.left_out)
-        tail = f" {missing} of {count + missing} could not be shown." if missing else ""
-        return f"{checks_sentence(self.checks)[:-1]}, in {results}.{tail}"
+        tail = f"; {missing} of {count + missing} could not be shown" if missing else ""
+        return f"{checks_sentence(self.checks)[:-1]} in {results}{tail}."
 
 
 def checks_sentence(checks: Sequence[Check]) -> str:

@@ -72,7 +72,7 @@ def _render(report: Report, images: dict[str, str | None]) -> str:
     template = environment().get_template("page.html")
     return template.render(
         report=report,
-        images=images,
+        images={anchor: uri and Markup(uri) for anchor, uri in images.items()},
         style=Markup(template_text("page.css")),
         version=__version__,
         most_rows=MOST_ROWS,

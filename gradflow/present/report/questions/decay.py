@@ -10,7 +10,7 @@ import numpy as np
 from gradflow.present import decay_words, paths_words
 from gradflow.present.cell_titles import cell_title
 from gradflow.present.numbers import number_text
-from gradflow.present.report.formula import frac, norm, row
+from gradflow.present.report.formula import norm, row
 from gradflow.present.report.question import Question, Statement
 from gradflow.records import DecayCurve, DecayResult
 
@@ -102,18 +102,18 @@ def _listed(texts: Sequence[str]) -> str:
     return f"{', '.join(unique[:-1])} and {unique[-1]}"
 
 
-_STATE = frac("partial s_T", "partial s_0")
+_STATE = norm("partial s_T / partial s_0")
 DECAY = Question(
     command="decay",
     title="How fast does the state's influence fade when the keep gate is held?",
     statements=(
         Statement(
-            (row(norm(_STATE), "=", norm("J_T J_T-1 ... J_1")),),
+            (row(_STATE, "=", norm("J_T J_T-1 ... J_1")),),
             "The norm of the product of step Jacobians, with J for the derivative of one state by "
             "the state before; s is c for an LSTM and h for a GRU.",
         ),
         Statement(
-            (row(norm(_STATE), "approx f^T"), row(norm(_STATE), "approx z^T")),
+            (row(_STATE, "approx f^T"), row(_STATE, "approx z^T")),
             "The trend: the keep gate to the power T (f of an LSTM, z of a GRU). It is the whole "
             "truth where the candidate is dead (gain 0).",
         ),

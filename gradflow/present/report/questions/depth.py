@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gradflow.present import depth_words
 from gradflow.present.numbers import number_text
-from gradflow.present.report.formula import frac, norm, row
+from gradflow.present.report.formula import norm
 from gradflow.present.report.question import Question, Statement
 from gradflow.records.depth import DepthMap, DepthResult
 
@@ -31,7 +31,7 @@ DEPTH = Question(
     title="How much of each layer is still felt at the top of a stack, at its end?",
     statements=(
         Statement(
-            (row(norm(frac("partial s_T^(L)", "partial s_t^(l)"))),),
+            (norm("partial s_T^(L) / partial s_t^(l)"),),
             "The end of the last layer L by the state of layer l at step t, every path through "
             "time and depth together.",
         ),

@@ -39,7 +39,7 @@ INITS = Question(
     title="What does an initialization do to gradient flow, before any training?",
     statements=(
         Statement(
-            (row("f = sigma ( b_ih + b_hh )"), row("tau = -", frac("1", "ln f"))),
+            (row("f = sigma ( b_ih + b_hh )"), row("tau = neg", frac("1", "ln f"))),
             "The keep gate at rest is the sigmoid of the effective bias (torch adds two); \u03c4 "
             "is the time constant in steps.",
         ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gradflow.present.report.formula import frac, norm, row
+from gradflow.present.report.formula import norm
 from gradflow.present.report.question import Question, Statement
 from gradflow.records.inspect import InspectResult
 
@@ -20,8 +20,8 @@ INSPECT = Question(
     statements=(
         Statement(
             (
-                row(norm(frac("partial s_t", "partial s_t-k"))),
-                row(norm(frac("partial L", "partial h_t"))),
+                norm("partial s_t / partial s_t-k"),
+                norm("partial L / partial h_t"),
             ),
             "How much of a state is felt k steps later, and the gradient of the loss L at every "
             "state; both of the unrolled model in float64.",

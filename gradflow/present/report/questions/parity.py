@@ -29,7 +29,7 @@ PARITY = Question(
     title="Does one cell compute the same as another, forward and backward?",
     statements=(
         Statement(
-            (row("max | a - b | <= tol * max ( 1 , max | a | )"),),
+            (row("max |a-b| <= tol * max ( 1 , max |a| )"),),
             "For every state, gate and gradient; a is the first side's number, b the second's, tol "
             "the tolerance.",
         ),

@@ -34,7 +34,7 @@ SPECTRUM = Question(
         Statement(
             (
                 row("J_t Q_t-1 = Q_t R_t"),
-                row("lambda_i =", frac("1", "T"), "sum_t ln | R_ii (t) |"),
+                row("lambda_i =", frac("1", "T"), "sum_t ln |R_ii (t)|"),
             ),
             "Lyapunov exponents by a QR decomposition at every step, in nats per step: e to the "
             "power \u03bb is a factor per step.",
