@@ -141,7 +141,7 @@ def test_no_logger_and_no_trainer_is_imported_unless_the_user_has_it():
         "import sys, torch, gradflow; gradflow.watch(torch.nn.LSTM(1, 1), out=False).close();"
         "gradflow.lightning_callback, gradflow.trainer_callback;"
         "names = {'wandb', 'lightning', 'pytorch_lightning', 'transformers', 'tensorboardX',"
-        " 'tensorboard', 'trackio', 'mlflow', 'matplotlib', 'tqdm'};"
+        " 'tensorboard', 'trackio', 'mlflow', 'matplotlib'};"
         "sys.exit(sorted(names & set(sys.modules)) or 0)"
     )
     answer = subprocess.run(
