@@ -10,7 +10,7 @@ from gradflow.cli.common import Request, measuring
 from gradflow.errors import GradflowError, RunFolderError
 
 if TYPE_CHECKING:
-    from gradflow.experiments.report import Outcome
+    from gradflow.experiments.report import Outcome, Study
     from gradflow.records.report import LeftOut, StoredRun
     from gradflow.settings.report import ReportSettings
 
@@ -77,8 +77,14 @@ def run_studies(
     store.begin_run(request.folder, config.settings_toml(request.command, settings))
     folders: list[str] = []
     left_out: list[LeftOut] = []
+
+    def prepare(study: Study) -> Path:
+        folder = request.folder / STUDIES / study.name
+        store.begin_run(folder, config.settings_toml(study.command, study.settings))
+        return folder
+
     with measuring(request) as progress:
-        for outcome in studying.run_studies(studies, progress=progress):
+        for outcome in studying.run_studies(studies, prepare=prepare, progress=progress):
             folder = request.folder / STUDIES / outcome.study.name
             if outcome.result is not None:
                 folders.append(_keep(outcome, folder))

@@ -10,6 +10,7 @@ from typing import Any
 
 from gradflow.config import COMMAND_SETTINGS, find_config, resolve_settings
 from gradflow.errors import GradflowError, Interrupted, UnknownNameError, nearest_name
+from gradflow.experiments.benchmark import run_benchmark
 from gradflow.experiments.decay import run_decay
 from gradflow.experiments.depth import run_depth
 from gradflow.experiments.inits import run_inits
@@ -37,6 +38,8 @@ RUNNERS: dict[str, Callable[..., Result]] = {
     "step": run_step,
 }
 """Command to the function that answers it; a new command adds its own."""
+SWEEPS: dict[str, Callable[..., Result]] = {"benchmark": run_benchmark}
+"""The same of commands that keep their runs in a folder while they go on."""
 _PARTS = 1000  # of a study, in which the overall progress counts
 _WRITTEN_BY = re.compile(r"# gradflow (\w+),")
 
@@ -88,19 +91,25 @@ def read_studies(names: Sequence[str], *, seed: int | None = None) -> tuple[Stud
     return tuple(studies.values())
 
 
-def run_studies(studies: Sequence[Study], *, progress: Progress | None = None) -> Iterator[Outcome]:
+def run_studies(
+    studies: Sequence[Study],
+    *,
+    prepare: Callable[[Study], Path],
+    progress: Progress | None = None,
+) -> Iterator[Outcome]:
     """Run studies one after another and yield what became of each, so that it can be kept.
 
     A study whose request turns out wrong is named with the reason, and the next one is run.
 
     Args:
         studies: see `read_studies`.
+        prepare: called with each study before it is run; returns the folder that is its own.
         progress: called as `progress(what, parts done, parts in all)`, over all studies.
     """
     for index, study in enumerate(studies):
         inner = None if progress is None else _share(progress, study, index, len(studies))
         try:
-            result = RUNNERS[study.command](study.settings, progress=inner)
+            result = _run(study, prepare(study), inner)
         except (Interrupted, KeyboardInterrupt) as stop:
             yield _stopped(study, stop)
             return
@@ -110,6 +119,12 @@ def run_studies(studies: Sequence[Study], *, progress: Progress | None = None) -
             yield Outcome(study, result, interrupted=result.environment.get("interrupted"))
             if "interrupted" in result.environment:
                 return
+
+
+def _run(study: Study, folder: Path, progress: Progress | None) -> Result:
+    if study.command in SWEEPS:
+        return SWEEPS[study.command](study.settings, folder=folder, progress=progress)
+    return RUNNERS[study.command](study.settings, progress=progress)
 
 
 def _stopped(study: Study, stop: BaseException) -> Outcome:
@@ -150,10 +165,11 @@ def _command_of(path: Path) -> str:
             text = ""
         written = _WRITTEN_BY.match(text)
         command = written[1] if written else command
-    if command not in RUNNERS:
+    known = {*RUNNERS, *SWEEPS}
+    if command not in known:
         raise UnknownNameError(
             f"a study's file begins with the name of its command; {path.name!r} does not. "
-            + nearest_name(command, RUNNERS)
+            + nearest_name(command, known)
         )
     return command
 

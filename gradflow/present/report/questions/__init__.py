@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gradflow.present.report.question import Question
+from gradflow.present.report.questions.benchmark import BENCHMARK
 from gradflow.present.report.questions.decay import DECAY
 from gradflow.present.report.questions.depth import DEPTH
 from gradflow.present.report.questions.inits import INITS
@@ -13,6 +14,7 @@ from gradflow.present.report.questions.saturate import SATURATE
 from gradflow.present.report.questions.spectrum import SPECTRUM
 from gradflow.present.report.questions.speed import SPEED
 from gradflow.present.report.questions.step import STEP
+from gradflow.present.report.questions.watch import WATCH
 
 # In the order in which a report asks them: from the single step to whole models.
 _ORDER = (
@@ -24,6 +26,8 @@ _ORDER = (
     PARITY,
     PARAMS,
     STEP,
+    BENCHMARK,
+    WATCH,
     INSPECT,
     SPEED,
 )

@@ -136,6 +136,10 @@ DECAY = Question(
         "decay": "Solid lines with markers are measured, dashed lines are the trend; a gate value "
         "has the same colour and marker in every figure. The factor at a line's end is what one "
         "step keeps.",
+        "departure": "The rate less the trend's over the candidate's gain: dots are measured, "
+        "lines the exact rate at the zero state where it is known.",
+        "blocks": "The blocks of the joint Jacobian of a cell whose state has parts: how much of "
+        "each part is felt by each other.",
         "paths": "The same norms by path: full (solid), straight through the keep gate (dashed), "
         "all the rest (dotted), and the full path with one gate taken as a constant (thin).",
     },
