@@ -37,6 +37,22 @@ def spectrum(
             names=("lstm", "gru", "rnn"),
         ),
     ] = None,
+    checkpoint: Annotated[
+        Text,
+        setting(
+            "A file of weights, whose layer is the cell: .pt .pth .ckpt .tar .safetensors .npz.",
+            default="none",
+            panel=_CELL,
+        ),
+    ] = None,
+    layer: Annotated[
+        Text,
+        setting(
+            "Which layer of the file, such as encoder.rnn.l0_reverse.",
+            default="the only one",
+            panel=_CELL,
+        ),
+    ] = None,
     gain: Annotated[
         Text,
         setting(

@@ -29,7 +29,8 @@ def run_spectrum(settings: SpectrumSettings, *, progress: Progress | None = None
         The exponents in nats per step, the largest first, and the checks.
 
     Raises:
-        UnknownNameError, CellLoadError: a cell or device that does not exist, or does not load.
+        UnknownNameError, CellLoadError, CheckpointError: a cell or device that does not exist, or
+            does not load.
         SeriesError, ShapeError, SettingError: data or numbers that do not fit.
         DivergenceError: the state did not stay finite.
         Interrupted: stopped from the keyboard; its `partial` is the result up to then.
@@ -40,7 +41,7 @@ def run_spectrum(settings: SpectrumSettings, *, progress: Progress | None = None
 
     def report(done: int, total: int) -> None:
         if progress is not None:
-            progress(settings.cell, done, total)
+            progress(subject.name, done, total)
 
     try:
         measured = lyapunov_spectrum(
@@ -70,7 +71,7 @@ def _result(
     stopped = {} if interrupted is None else {"interrupted": interrupted}
     series = subject.series
     return SpectrumResult(
-        cell=settings.cell,
+        cell=subject.name,
         gain=subject.gain,
         state_size=measured.state_size,
         steps=measured.steps,
@@ -98,10 +99,10 @@ def _result(
 
 def _cell_notes(settings: SpectrumSettings, subject: SpectrumSubject) -> tuple[str, ...]:
     """Return what the cell has to say of itself, and that a gain was not for it."""
-    notes = [f"{settings.cell}: {note}" for note in getattr(subject.cell, "notes", ())]
+    notes = [f"{subject.name}: {note}" for note in subject.notes]
     if subject.gain is None and settings.gain != SpectrumSettings().gain:
         notes.append(
-            f"{settings.cell}: measured with the weights that it comes with; --gain draws those of "
+            f"{subject.name}: measured with the weights that it comes with; --gain draws those of "
             "built-in cells alone."
         )
     return tuple(notes)

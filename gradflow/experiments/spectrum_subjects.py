@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from gradflow.cells import CellLike, State, stack_cells
 from gradflow.cells.base import Cell
 from gradflow.cells.registry import BUILT_IN
+from gradflow.checkpoints.layers import FoundLayer, load_checkpoint
+from gradflow.checkpoints.layers.choose_layer import choose_layer
 from gradflow.checkpoints.series import Series, load_series
 from gradflow.checkpoints.user_cells import load_cell
 from gradflow.config import SpectrumSettings
 from gradflow.engine.trajectory import zero_input
-from gradflow.errors import SettingError, ShapeError
+from gradflow.errors import CheckpointError, SettingError, ShapeError
 from gradflow.experiments.peak_memory import physical_memory
 
 STEPS = 2000  # where neither --steps nor --data says how many
@@ -23,13 +26,18 @@ STEPS = 2000  # where neither --steps nor --data says how many
 
 @dataclass(frozen=True)
 class SpectrumSubject:
-    """A cell (or an ensemble), a row of state and input per network and trajectory."""
+    """A cell (or an ensemble), a row of state and input per network and trajectory.
+
+    `name` is what the cell is called, and `notes` what it has to say of itself.
+    """
 
     cell: CellLike
     state: State
     x: Tensor
     gain: float | None
     series: Series | None
+    name: str
+    notes: tuple[str, ...] = ()
 
     @property
     def rows(self) -> int:
@@ -41,30 +49,68 @@ def spectrum_subject(settings: SpectrumSettings) -> SpectrumSubject:
     """Return what the settings ask to measure.
 
     Built-in cells get random weights: recurrent ones normal with deviation gain / sqrt(hidden),
-    input ones normal with deviation 1 / sqrt(input_size), biases zero. A user's cell keeps its own.
+    input ones normal with deviation 1 / sqrt(input_size), biases zero. A user's cell keeps its own,
+    and so does a layer of a file of weights.
 
     Raises:
-        UnknownNameError, CellLoadError: the cell does not exist or does not load.
+        UnknownNameError, CellLoadError, CheckpointError: the cell or the file's layer does not
+            exist or does not load.
         SeriesError, ShapeError: the data cannot be read, is too short or does not fit the cell.
         SettingError: several networks of a user's cell, or more than there is memory for.
     """
     series = None if settings.data is None else load_series(settings.data)
     width = settings.input_size if series is None else series.values.shape[2]
     generator = torch.Generator().manual_seed(settings.seed)
-    built_in = settings.cell in BUILT_IN
+    stored = _of_file(settings)
+    if stored is not None:
+        width = stored.input_size if series is None else width
+    built_in = stored is None and settings.cell in BUILT_IN
     if settings.networks > 1 and not built_in:
         raise SettingError(
-            f"--networks draws the weights of a built-in cell, and {settings.cell} has its own; "
+            f"--networks draws the weights of a built-in cell, and {_name(settings)} has its own; "
             f"got {settings.networks}. Use --trajectories for more runs of the one network."
         )
-    first = _load(settings, width, generator)
+    first = _load(settings, width, generator) if stored is None else _as_asked(stored, settings)
     _require_memory(first, settings)
     cells = [first, *(_load(settings, width, generator) for _ in range(settings.networks - 1))]
     rows = _rows(settings, series)
     cell = _stacked(cells, rows // settings.networks)
     state = _start(cell, rows, settings, generator)
     x = _input(cell, rows, settings, series, generator)
-    return SpectrumSubject(cell, state, x, settings.gain if built_in else None, series)
+    gain = settings.gain if built_in else None
+    notes = stored.notes if stored is not None else tuple(getattr(first, "notes", ()))
+    name = settings.cell if stored is None else f"{_name(settings)}: {stored.label}"
+    return SpectrumSubject(cell, state, x, gain, series, name, notes)
+
+
+def _of_file(settings: SpectrumSettings) -> FoundLayer | None:
+    """Return the layer of the file of weights; None where there is no file."""
+    if settings.checkpoint is None:
+        if settings.layer is not None:
+            raise SettingError(
+                f"--layer names a layer of a file of weights, and there is no --checkpoint; got "
+                f"{settings.layer!r}."
+            )
+        return None
+    return choose_layer(load_checkpoint(settings.checkpoint), settings.layer)
+
+
+def _name(settings: SpectrumSettings) -> str:
+    return settings.cell if settings.checkpoint is None else Path(settings.checkpoint).name
+
+
+def _as_asked(stored: FoundLayer, settings: SpectrumSettings) -> CellLike:
+    """Return a file's cell in the dtype and on the device that were asked for."""
+    if stored.nonfinite:
+        raise CheckpointError(
+            f"{settings.checkpoint} has no spectrum, because {stored.nonfinite[0]}. Go back to the "
+            "last good checkpoint."
+        )
+    cell = stored.cell
+    if not isinstance(cell, nn.Module):
+        return cell
+    moved: CellLike = cell.to(device=settings.device, dtype=getattr(torch, settings.dtype))
+    return moved
 
 
 def _load(settings: SpectrumSettings, width: int, generator: torch.Generator) -> CellLike:

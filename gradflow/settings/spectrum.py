@@ -20,6 +20,8 @@ class SpectrumSettings(Settings):
     """
 
     cell: str = Field("lstm", description="the cell to measure")
+    checkpoint: str | None = Field(None, description="the file of weights with the cell in it")
+    layer: str | None = Field(None, description="the name of the file's layer to measure")
     gain: Gain = Field(
         1.0,
         description="the gain g of a built-in cell's recurrent weights, normal with deviation "

@@ -201,7 +201,7 @@ def test_a_name_that_no_file_has_is_shown_in_quotes(name: str):
     [
         ("lsmt", UnknownNameError, "Did you mean 'lstm'"),
         ("torch.GRU-before", UnknownNameError, "Use gru-before"),
-        ("nowhere.pt", CellLoadError, r"there is no file nowhere\.pt"),
+        ("nowhere.pt", CellLoadError, r"there is no file .nowhere\.pt"),
         (nn.LSTM(3, 5, num_layers=2), CellLoadError, "one level, one direction"),
         (nn.GRUCell, CellLoadError, r"the class GRUCell. Hand over .* GRUCell\(...\)"),
         (3, CellLoadError, "got int"),

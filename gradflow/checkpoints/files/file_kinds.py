@@ -83,7 +83,7 @@ def require_file(path: Path) -> None:
     others = [file.name for file in folder.iterdir() if file.is_file()]
     close = difflib.get_close_matches(path.name, others, n=1)
     hint = f"Did you mean {folder / close[0]}?" if close else f"Looked from {Path.cwd()}."
-    raise CheckpointError(f"there is no file {path}. {hint}")
+    raise CheckpointError(f"there is no file {str(path)!r}. {hint}")
 
 
 def _require_name(path: Path) -> None:

@@ -91,6 +91,11 @@ class FoundLayer:
     notes: tuple[str, ...] = ()
 
     @property
+    def label(self) -> str:
+        """Name the place in one word, as torch names its weights: "encoder.rnn.l1_reverse"."""
+        return f"{self.name}.l{self.layer}" + ("_reverse" if self.direction == "reverse" else "")
+
+    @property
     def shown_size(self) -> int:
         """Width of h: the projection's, or the hidden width."""
         return self.projection or self.hidden_size
