@@ -23,7 +23,8 @@ class CallFlow:
     padded; `entered` (time, rows) where a gradient came in by the output. `final` is what came to
     the last states and `start` what goes on to the first ones, per part (rows, width); None where
     it is not known. `gates` has each gate's sums, (rows, 3). `gap` is how far the twin's last
-    states are from the layer's, relative to the largest (at least 1); None without a twin.
+    states are from the layer's, relative to the largest (at least 1); None without a twin. `size`
+    is the norm of what came to the last states before anything was taken from it.
     """
 
     logs: Parts
@@ -34,6 +35,7 @@ class CallFlow:
     gates: Mapping[str, Tensor] = field(default_factory=dict)
     broken: BrokenTensor | None = None
     gap: float | None = None
+    size: float = 0.0
 
     @property
     def steps(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from gradflow.watching.call_flow import CallFlow
 from gradflow.watching.capture.call import Call
@@ -32,7 +32,7 @@ def cell_places(
     Args:
         watched: the module.
         parts, widths: names and widths of its states' parts.
-        dtype: what its output is in.
+        dtype: what it computes in.
     """
     module = watched.module
     levels = module.num_layers if isinstance(module, nn.RNNBase) else 1
@@ -86,9 +86,9 @@ def _is_more(flow: CallFlow, following: CallFlow | None, eps: float) -> bool | N
     if following.start is None:
         return None
     pairs = zip(flow.final, following.start, strict=True)
-    return any(_differ(part, back, eps) for part, back in pairs if part is not None)
-
-
-def _differ(came: Tensor, handed_back: Tensor, eps: float) -> bool:
-    difference = torch.linalg.vector_norm(came - handed_back)
-    return bool(difference > _ROUNDINGS * eps * torch.linalg.vector_norm(came))
+    rounding = _ROUNDINGS * eps * flow.size
+    return any(
+        float(torch.linalg.vector_norm(part - back)) > rounding
+        for part, back in pairs
+        if part is not None
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import torch
 from torch import Tensor
@@ -85,6 +85,7 @@ def _run_of(watched: WatchedModule, form: LayerForm, call: Call) -> LayerRun:
             wide(layout.state(came[index])) if index in came else None
             for index in range(len(final))
         ),
+        c_holds_h=call.c_holds_h,
     )
 
 
@@ -108,6 +109,7 @@ def _side_by_side(form: LayerForm, runs: Sequence[LayerRun]) -> LayerRun:
             _filled([r.final[k] for r in runs], [torch.zeros_like(r.start[k]) for r in runs])
             for k in range(len(form.parts))
         ),
+        c_holds_h=runs[0].c_holds_h,
     )
 
 
@@ -135,13 +137,18 @@ def _in_shares(form: LayerForm, run: LayerRun) -> list[CellFlow]:
 
 
 def _together(flows: Sequence[CellFlow]) -> CellFlow:
+    first = flows[0]
     if len(flows) == 1:
-        return flows[0]
+        return first
     return CellFlow(
         logs=tuple(torch.cat(p, dim=1) for p in zip(*(f.logs for f in flows), strict=True)),
         start=tuple(torch.cat(p) for p in zip(*(f.start for f in flows), strict=True)),
         final=tuple(torch.cat(p) for p in zip(*(f.final for f in flows), strict=True)),
-        gates={name: torch.cat([f.gates[name] for f in flows]) for name in flows[0].gates},
+        reached=tuple(
+            None if part is None else torch.cat([f.reached[k] for f in flows])  # type: ignore[misc]
+            for k, part in enumerate(first.reached)
+        ),
+        gates={name: torch.cat([f.gates[name] for f in flows]) for name in first.gates},
         broken=next((flow.broken for flow in flows if flow.broken is not None), None),
     )
 
@@ -151,6 +158,7 @@ def _rows_of(flow: CellFlow, first: int, last: int) -> CellFlow:
         logs=tuple(part[:, first:last] for part in flow.logs),
         start=tuple(part[first:last] for part in flow.start),
         final=tuple(part[first:last] for part in flow.final),
+        reached=tuple(None if part is None else part[first:last] for part in flow.reached),
         gates={name: rows[first:last] for name, rows in flow.gates.items()},
         broken=flow.broken,
     )
@@ -162,7 +170,8 @@ def _call_flow(form: LayerForm, cell: int, call: Call, run: LayerRun, flow: Cell
         logs=flow.logs,
         lengths=None if run.lengths is None else run.lengths.cpu(),
         entered=_entered(form, cell, run),
-        final=tuple(None if part is None else part[cell] for part in run.final),
+        final=flow.reached,
+        size=_size(part[cell] for part in run.final if part is not None),
         start=flow.start,
         gates=flow.gates,
         broken=flow.broken,
@@ -180,6 +189,10 @@ def _entered(form: LayerForm, cell: int, run: LayerRun) -> Tensor:
     share = run.output.chunk(form.directions, dim=-1)[direction] if top else run.output
     entered = (share != 0).any(dim=-1)
     return (run.turned(entered) if direction else entered).cpu()
+
+
+def _size(parts: Iterable[Tensor]) -> float:
+    return max((float(torch.linalg.vector_norm(part)) for part in parts), default=0.0)
 
 
 def _gap(twin: Tensor, fused: Tensor) -> float:

@@ -178,7 +178,7 @@ class Updates:
                 "model.train(); single parts may stay in evaluation mode."
             )
         return (
-            "they are not called as modules, or were compiled before the watch began (a layer is "
-            "seen then, a cell in a loop is not). Begin to watch before the first step, or watch "
-            "the model without torch.compile."
+            "they are not called as modules, or only in code that torch.compile traces, where a "
+            "cell in a loop cannot be seen (a whole layer, such as nn.LSTM, can). Train without "
+            "torch.compile to watch such a loop, or call the modules: self.cell(x, h)."
         )

@@ -27,7 +27,7 @@ from torch.utils.hooks import RemovableHandle
 from gradflow.errors import SettingError
 from gradflow.records.watch import FlowSample
 from gradflow.watching.capture.call import Call, Slots, cell_call, layer_call
-from gradflow.watching.capture.hooks import Hook, is_recorded
+from gradflow.watching.capture.hooks import Hook, LayerHook, is_recorded
 from gradflow.watching.capture.modules import WatchedModule, watched_modules
 from gradflow.watching.dropout import draws_masks
 from gradflow.watching.faults import warn
@@ -125,10 +125,11 @@ class Watch:
                 self._guarded(self._capture, index, module, args, kwargs, answer)
 
         module = watched.module
+        hook = LayerHook if watched.sort == "layer" else Hook
         self._handles += [
-            module.register_forward_pre_hook(Hook(before)),
+            module.register_forward_pre_hook(hook(before)),
             # the first of all hooks: it sees what the layer itself answers
-            module.register_forward_hook(Hook(after), prepend=True, with_kwargs=True),
+            module.register_forward_hook(hook(after), prepend=True, with_kwargs=True),
         ]
 
     def _note_generator(self, index: int, module: nn.Module) -> None:

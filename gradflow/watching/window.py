@@ -44,7 +44,7 @@ class _Pass:
 
 @dataclass(frozen=True)
 class _Shape:
-    """What a module's calls look like: their states' names and widths, and the dtype."""
+    """What a module's calls look like: their states' names and widths, and their precision."""
 
     parts: tuple[str, ...]
     widths: tuple[int, ...]
@@ -106,7 +106,7 @@ class Window:
         self._shapes[index] = _Shape(
             part_names(self._watched[index], call),
             tuple(part.shape[-1] for part in call.final),
-            str(call.output_dtype).removeprefix("torch."),
+            str(call.precision).removeprefix("torch."),
         )
         for slot, values in slots.items():
             if is_recorded(values):

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.graph import get_gradient_edge
 from torch.nn.utils.rnn import PackedSequence
 
 from gradflow.watching.capture.layout import Layout, parts_of
@@ -20,9 +21,10 @@ class Call:
     """One call. All tensors are detached; `arrived` fills while the user's backward pass runs.
 
     `x` is as it lay (of a packed sequence its data), `start` and `final` the states' parts as they
-    lay (`start` empty where none was given), `generator_state` that of the CPU's generator before
-    the call, where the layer then drew masks of dropout. `slots` are the tensors to hang on to, by
-    slot; they are given up once that is done.
+    lay (`start` empty where none was given), `precision` what it computed in. `generator_state` is
+    that of the CPU's generator before the call, where the layer then drew masks of dropout.
+    `c_holds_h` is True where the gradient of a new c has what h of the same step hands it: where a
+    cell computes h from c in the user's graph, and not in one fused operation.
     """
 
     layout: Layout
@@ -31,7 +33,9 @@ class Call:
     final: tuple[Tensor, ...]
     carries_graph: bool
     output_dtype: torch.dtype
+    precision: torch.dtype
     generator_state: Tensor | None = None
+    c_holds_h: bool = False
     arrived: dict[str | int, Tensor] = field(default_factory=dict)
 
     @property
@@ -78,6 +82,7 @@ def layer_call(
         final=tuple(map(_copy, final)),
         carries_graph=any(part.requires_grad for part in start),
         output_dtype=data.dtype,
+        precision=_precision(data),
         generator_state=generator_state,
     )
     return call, slots
@@ -98,6 +103,8 @@ def cell_call(args: tuple[Any, ...], kwargs: Mapping[str, Any], answer: Any) -> 
         final=tuple(map(_copy, final)),
         carries_graph=any(part.requires_grad for part in start),
         output_dtype=final[0].dtype,
+        precision=_precision(final[0]),
+        c_holds_h=len({get_gradient_edge(p).node for p in final if p.requires_grad}) > 1,
     )
     return call, dict(enumerate(final))
 
@@ -112,6 +119,14 @@ def _arguments(
     else:
         found = [*args, *kwargs.values(), None]
     return found[0], found[1]
+
+
+def _precision(answer: Tensor) -> torch.dtype:
+    """Return the least precise of the answer's dtype and of autocast's, where that is on."""
+    kind = answer.device.type
+    if answer.dtype == torch.float32 and torch.is_autocast_enabled(kind):
+        return torch.get_autocast_dtype(kind)
+    return answer.dtype
 
 
 def _copy(values: Tensor) -> Tensor:

@@ -21,11 +21,26 @@ class Hook:
         self._action = action
 
     def __call__(self, *arguments: Any) -> None:
-        """Do what is to be done; the answer is None, which changes nothing."""
-        self._action(*arguments)
+        """Do what is to be done; the answer is None, which changes nothing.
+
+        In code that torch.compile traces nothing is done: it would break the graph at every step.
+        """
+        if not torch.compiler.is_compiling():
+            self._action(*arguments)
 
     def __reduce__(self) -> tuple[Callable[[], Any], tuple[()]]:
         return _unwatched, ()
+
+
+class LayerHook(Hook):
+    """A hook on a layer that torch.compile leaves alone: it is never traced, and always runs."""
+
+    def __init__(self, action: Callable[..., None]) -> None:
+        super().__init__(torch.compiler.disable(action))
+
+    def __call__(self, *arguments: Any) -> None:
+        """Do what is to be done."""
+        self._action(*arguments)
 
 
 def not_watched(*_: Any) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -45,7 +45,8 @@ class LayerRun:
     `x` (time, rows, input); `start` per part (cells, rows, width); `lengths` (rows,) where rows
     are padded; `masks[l]` factors on what level l reads, (time, rows, width), None where nothing is
     dropped. `output` (time, rows, width) and `final`, per part (cells, rows, width), are gradients;
-    None where none came.
+    None where none came. With `c_holds_h` what reached the final c has what h of that step hands it
+    (one cell, one step).
     """
 
     x: Tensor
@@ -54,6 +55,7 @@ class LayerRun:
     masks: tuple[Tensor | None, ...]
     output: Tensor | None
     final: tuple[Tensor | None, ...]
+    c_holds_h: bool = False
 
     def turned(self, values: Tensor) -> Tensor:
         """Return (time, rows) or (time, rows, width) turned round, each row about its own steps."""
@@ -78,6 +80,7 @@ class LayerRun:
             masks=tuple(map(of, self.masks)),
             output=of(self.output),
             final=tuple(map(of, self.final)),
+            c_holds_h=self.c_holds_h,
         )
 
 
@@ -86,14 +89,15 @@ class CellFlow:
     """One layer and direction of a run, in the order in which it reads.
 
     `logs` has per part log10 ||dL/d(state)|| of each row, (time, rows), on the CPU; `start` the
-    gradient at the first state, per part (rows, width); `final` the last own
-    states; `gates` each gate's sums by row (see `gate_rows`). `broken` is the first tensor that is
-    not finite, by reading step.
+    gradient at the first state, per part (rows, width); `final` the last own states and `reached`
+    what came to them from outside, None where nothing did; `gates` each gate's sums by row (see
+    `gate_rows`). `broken` is the first tensor that is not finite, by reading step.
     """
 
     logs: Parts
     start: Parts
     final: Parts
+    reached: tuple[Tensor | None, ...]
     gates: Mapping[str, Tensor]
     broken: BrokenTensor | None
 
@@ -106,6 +110,7 @@ def replay(form: LayerForm, run: LayerRun) -> list[CellFlow]:
     """
     with torch.no_grad():
         twins = _run_twins(form, run)
+        run = _without_share_of_h(run, twins[0])
         plain = _pull_back(form, run, twins, factor=1.0)
         logs = [tuple(map(log10_norms, pulled.states)) for pulled in plain]
         if any(has_faded(part) for parts in logs for part in parts):
@@ -127,11 +132,24 @@ def _flow(
 ) -> CellFlow:
     logs, start = gradients
     final = _last(twin.states, run.lengths)
+    reached = tuple(None if part is None else part[index] for part in run.final)
     broken = None
     if not is_sound(final, logs):
         read = run.x if index == 0 else None
         broken = first_broken(read, form.parts, twin.states, logs)
-    return CellFlow(logs, start, final, gate_rows(twin.gates, run.lengths), broken)
+    return CellFlow(logs, start, final, reached, gate_rows(twin.gates, run.lengths), broken)
+
+
+def _without_share_of_h(run: LayerRun, twin: Twin) -> LayerRun:
+    """Return the run with the gradient of c alone, where it came with what h handed it."""
+    if not (run.c_holds_h and isinstance(twin, LSTMTwin)) or any(
+        part is None for part in run.final
+    ):
+        return run
+    to_h, to_c = run.final
+    assert to_h is not None
+    assert to_c is not None
+    return replace(run, final=(to_h, to_c - twin.readout()[-1] * to_h))
 
 
 def _run_twins(form: LayerForm, run: LayerRun) -> list[Twin]:

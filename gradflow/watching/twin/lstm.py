@@ -83,6 +83,11 @@ class LSTMTwin:
             earlier_c.addcmul_(forget[t], into_c)
         return Pulled((to_h, to_c), (start_h, start_c), through)
 
+    def readout(self) -> Tensor:
+        """Return dm_t/dc_t = o sech^2(c_t), (time, rows, hidden)."""
+        o = self._gates.chunk(4, dim=-1)[3]
+        return o * tanh_slope_at(self._c, self._squashed)
+
     def _slopes(self) -> tuple[Tensor, Tensor]:
         """Return what each gate's pre-activation does to c (o: to m), and dm_t/dc_t."""
         i, f, g, o = self._gates.chunk(4, dim=-1)
@@ -94,4 +99,4 @@ class LSTMTwin:
         torch.mul(old, sigmoid_slope_at(before[1], f), out=by_f)
         torch.mul(i, tanh_slope_at(before[2], g), out=by_g)
         torch.mul(self._squashed, sigmoid_slope_at(before[3], o), out=by_o)
-        return through, o * tanh_slope_at(self._c, self._squashed)
+        return through, self.readout()

@@ -1,0 +1,316 @@
+"""A watched training is the same training: weights, random numbers, graph, memory, and faults."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import io
+import logging
+import pickle
+import warnings
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence
+from torch.optim.optimizer import _global_optimizer_post_hooks as after_steps
+
+from gradflow.errors import CellLoadError, SettingError
+from gradflow.watching.capture.call import Call
+from gradflow.watching.capture.hooks import Arrival
+from gradflow.watching.faults import WatchWarning
+from gradflow.watching.watch import Watch, watch
+from tests.data.inspected_models import OwnNet
+from tests.watching.measuring import Reader
+
+
+class Tagger(nn.Module):
+    """Two layers both ways with dropout, a cell in a loop, and dropout of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rnn = nn.LSTM(3, 5, 2, bidirectional=True, dropout=0.3)
+        self.cell = nn.GRUCell(10, 4)
+        self.drop = nn.Dropout(0.2)
+        self.head = nn.Linear(4, 1)
+
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        packed = pack_padded_sequence(x, lengths, enforce_sorted=False)
+        output, _ = nn.utils.rnn.pad_packed_sequence(self.rnn(packed)[0])
+        h = x.new_zeros(x.shape[1], 4)
+        for row in self.drop(output):
+            h = self.cell(row, h)
+        return self.head(h).square().mean()
+
+
+def trained(make: Any, *, every: int | None, updates: int = 6) -> tuple[list[Tensor], Tensor, Any]:
+    """Train from a seed; return all weights, the generator's state, and the samples."""
+    torch.manual_seed(5)
+    model = make()
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    flow = None if every is None else watch(model, every=every)
+    for _ in range(updates):
+        optimizer.zero_grad()
+        model(torch.randn(7, 4, 3), torch.tensor([3, 7, 5, 2])).backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+        optimizer.step()
+        with torch.no_grad():
+            model(torch.randn(7, 4, 3), torch.tensor([3, 7, 5, 2]))
+    if flow is not None:
+        flow.close()
+    weights = [parameter.detach().clone() for parameter in model.parameters()]
+    return weights, torch.get_rng_state(), None if flow is None else flow.samples
+
+
+class Own(nn.Module):
+    """A user's cell in a loop."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = OwnNet()
+
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        return self.net(x).square().mean()
+
+
+@pytest.mark.parametrize("make", [Tagger, Own])
+@pytest.mark.parametrize("every", [1, 3])
+def test_weights_and_random_numbers_are_the_same_bit_for_bit(make: Any, every: int):
+    """Packed, dropped, stacked, looped, clipped: with a watch as without one."""
+    plain, state, _ = trained(make, every=None)
+    watched, state_watched, samples = trained(make, every=every)
+    assert len(samples) == 6 // every
+    assert all(torch.equal(a, b) for a, b in zip(plain, watched, strict=True))
+    assert torch.equal(state, state_watched)
+
+
+def small() -> tuple[nn.LSTM, torch.optim.Optimizer]:
+    """Return a layer and its optimizer."""
+    torch.manual_seed(0)
+    layer = nn.LSTM(3, 5)
+    return layer, torch.optim.SGD(layer.parameters(), lr=0.1)
+
+
+def update(layer: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    """Do one update."""
+    optimizer.zero_grad()
+    layer(torch.randn(7, 4, 3))[0][-1].sum().backward()
+    optimizer.step()
+
+
+def watched_updates(
+    layer: nn.Module, optimizer: torch.optim.Optimizer, count: int, *callbacks: Any
+) -> Watch:
+    """Do some updates under a watch that samples each."""
+    with watch(layer, every=1) as flow:
+        for callback in callbacks:
+            flow.subscribe(callback)
+        for _ in range(count):
+            update(layer, optimizer)
+    return flow
+
+
+def alive(kind: type) -> int:
+    """Count the objects of a kind, without collecting any."""
+    return sum(issubclass(type(each), kind) for each in gc.get_objects())
+
+
+def hooks_of(module: nn.Module) -> int:
+    """Count all hooks on a module's parts and parameters."""
+    found = 0
+    for part in module.modules():
+        found += len(part._forward_hooks) + len(part._forward_pre_hooks)
+    for parameter in module.parameters():
+        found += len(parameter._post_accumulate_grad_hooks or ())
+    return found
+
+
+def test_nothing_is_left_when_the_watch_is_closed():
+    """Hooks on modules, parameters and optimizers go; close() may be called again."""
+    before = len(after_steps)
+    layer, optimizer = small()
+    flow = watch(layer, every=2)
+    update(layer, optimizer)
+    assert hooks_of(layer) > 0
+    assert len(after_steps) == before + 1
+    flow.close()
+    flow.close()
+    assert hooks_of(layer) == 0
+    assert len(after_steps) == before
+    update(layer, optimizer)
+    assert len(flow.samples) == 1
+
+
+def test_hooks_go_when_the_loop_raises():
+    """The error is the user's own, and the update that failed is no sample."""
+    layer, optimizer = small()
+    flow = watch(layer, every=1)
+
+    def fails() -> None:
+        with flow:
+            update(layer, optimizer)
+            layer(torch.randn(7, 4, 3))[0].sum().backward()
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fails()
+    assert hooks_of(layer) == 0
+    assert [sample.update for sample in flow.samples] == [0]
+
+
+def test_between_samples_parameters_and_graph_have_no_hooks():
+    """Only the two hooks of the layer stay, which do nothing until a sample is due."""
+    layer, optimizer = small()
+    with watch(layer, every=3):
+        assert hooks_of(layer) == 2 + len(list(layer.parameters()))
+        update(layer, optimizer)
+        assert hooks_of(layer) == 2
+        before = alive(Arrival)
+        answer = layer(torch.randn(7, 4, 3))
+        assert alive(Arrival) == before
+        del answer
+
+
+def test_no_graph_and_no_tensor_stays_alive():
+    """After an update whose loss is gone there is no tensor more than before."""
+    layer, optimizer = small()
+    update(layer, optimizer)
+    gc.collect()
+    before = alive(Tensor)
+    with watch(layer, every=1) as flow:
+        update(layer, optimizer)
+        update(layer, optimizer)
+        assert len(flow.samples) == 2
+    assert alive(Tensor) == before
+
+
+def test_a_pass_without_a_backward_one_is_let_go():
+    """A validation that forgot no_grad keeps its calls no longer than its graph."""
+    layer, optimizer = small()
+    before = alive(Call)
+    with watch(layer, every=1) as flow:
+        answer = layer(torch.randn(7, 4, 3))
+        assert alive(Call) == before + 1
+        del answer
+        assert alive(Call) == before
+        update(layer, optimizer)
+    (sample,) = flow.samples
+    assert sample.layers[0].calls == 1
+
+
+def test_evaluation_in_between_is_ignored():
+    """Passes of model.eval() and under no_grad are no training, whatever they are fed."""
+    layer, optimizer = small()
+    with watch(layer, every=1) as flow:
+        for _ in range(2):
+            layer.eval()
+            layer(torch.randn(9, 4, 3))
+            with torch.no_grad():
+                layer.train()(torch.randn(11, 4, 3))
+            update(layer, optimizer)
+    assert [[each.steps for each in sample.layers] for sample in flow.samples] == [[7], [7]]
+
+
+def test_a_training_in_evaluation_mode_is_told():
+    """Where no pass counts as training, one warning says why."""
+    layer, optimizer = small()
+    layer.eval()
+    with pytest.warns(WatchWarning, match="evaluation mode") as told:
+        flow = watched_updates(layer, optimizer, 4)
+    assert (len(told), flow.samples) == (1, [])
+
+
+def test_a_copied_or_stored_model_is_not_watched():
+    """Averaged copies and whole models in files carry no hook that does anything."""
+    layer, optimizer = small()
+    with watch(layer, every=1) as flow:
+        copied = copy.deepcopy(layer)
+        stored = pickle.loads(pickle.dumps(layer))
+        file = io.BytesIO()
+        torch.save(layer, file)
+        update(layer, optimizer)
+        for other in (copied, stored):
+            other(torch.randn(7, 4, 3))[0].sum().backward()
+        assert len(flow.samples) == 1
+    assert file.tell() < 20_000
+
+
+def broken(*_: Any, **__: Any) -> Any:
+    """Fail as a fault of the package would."""
+    raise RuntimeError("a fault")
+
+
+@pytest.mark.parametrize("place", ["layer_call", "watch_replay", "on_arrival"])
+def test_a_fault_of_the_watch_is_one_warning(place: str, monkeypatch: pytest.MonkeyPatch):
+    """Whatever fails in a hook, training goes on with the same numbers and no more hooks."""
+    plain, _, _ = trained(Tagger, every=None)
+    target = {
+        "layer_call": "gradflow.watching.watch.layer_call",
+        "watch_replay": "gradflow.watching.window.replay_calls",
+        "on_arrival": "gradflow.watching.window.snapshot",
+    }[place]
+    monkeypatch.setattr(target, broken)
+    with pytest.warns(WatchWarning, match="a fault of its own, and the training goes on") as told:
+        watched, _, samples = trained(Tagger, every=1)
+    assert (len(told), samples) == (1, [])
+    assert all(torch.equal(a, b) for a, b in zip(plain, watched, strict=True))
+
+
+def test_a_fault_does_not_end_a_training_whose_warnings_are_errors(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    """Under `-W error` the warning goes to the log."""
+    monkeypatch.setattr("gradflow.watching.watch.layer_call", broken)
+    with warnings.catch_warnings(), caplog.at_level(logging.WARNING):
+        warnings.simplefilter("error")
+        trained(Tagger, every=1)
+    assert [record.name for record in caplog.records] == ["gradflow"]
+
+
+def test_a_subscriber_that_fails_is_left_out():
+    """The others go on, and so does the training."""
+    layer, optimizer = small()
+    seen: list[int] = []
+    with pytest.warns(WatchWarning, match="receives none from now on") as told:
+        watched_updates(layer, optimizer, 3, broken, lambda sample: seen.append(sample.update))
+    assert (len(told), seen) == (1, [0, 1, 2])
+
+
+def test_what_cannot_be_watched_is_refused():
+    """No recurrent layer, no module, no number of updates."""
+    with pytest.raises(CellLoadError, match="nothing to watch"):
+        watch(nn.Linear(3, 4))
+    with pytest.raises(CellLoadError, match=r"a model is a torch\.nn\.Module"):
+        watch(None)  # type: ignore[arg-type]
+    for every in (0, -1, 2.5, True):
+        with pytest.raises(SettingError, match="at least 1"):
+            Watch(nn.LSTM(2, 2), every=every)  # type: ignore[arg-type]
+
+
+def test_every_so_many_updates_one_is_sampled():
+    """The first, and from there on one in three."""
+    layer, optimizer = small()
+    with watch(layer, every=3) as flow:
+        for _ in range(8):
+            update(layer, optimizer)
+        assert flow.updates == 8
+    assert [sample.update for sample in flow.samples] == [0, 3, 6]
+
+
+def test_an_update_that_the_end_finds_open_is_measured():
+    """Gradients that have come are worth a sample; a training that ends before its step, too."""
+    layer, _ = small()
+    with watch(layer, every=1) as flow:
+        layer(torch.randn(7, 4, 3))[0][-1].sum().backward()
+    assert [sample.update for sample in flow.samples] == [0]
+
+
+def test_another_models_optimizer_is_no_update():
+    """Only steps that can move the watched layers count."""
+    layer, optimizer = small()
+    other, others = small()
+    with watch(Reader(layer, lambda rnn, x: rnn(x)), every=1) as flow:
+        update(other, others)
+        update(layer, optimizer)
+    assert (flow.updates, len(flow.samples)) == (1, 1)
