@@ -18,11 +18,11 @@ def measured_points(at: Tensor | list[int] | None, steps: int) -> Tensor:
     [1, 3]
     """
     if at is None:
-        return torch.arange(1, steps + 1)
+        return torch.arange(1, steps + 1, device="cpu")
     try:
-        given = torch.as_tensor(at)
+        given = torch.as_tensor(at, device="cpu")
     except (TypeError, ValueError, RuntimeError):  # texts, None, numbers beyond 64 bits
-        given = torch.empty(0)
+        given = torch.empty(0, device="cpu")
     whole: Tensor = given.long().unique()
     # 1.5 is no step, and read as 1 it would be one that was not asked for
     if len(whole) == 0 or whole[0] < 1 or whole[-1] > steps or (given != given.long()).any():

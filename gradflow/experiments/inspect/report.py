@@ -44,7 +44,7 @@ def inspect_result(
         findings=tuple(ordered),
         verdict=(
             _first_line(ordered, left),
-            _memory_line(layers, settings),
+            _memory_line(layers, settings, ordered),
             _input_line(input_facts),
         ),
         input=input_facts,
@@ -140,7 +140,9 @@ def _first_line(findings: Sequence[Finding], left: int) -> str:
     return f"{first.code}{place}: {first.message} Try: {first.advice}{more}"
 
 
-def _memory_line(layers: Sequence[InspectedLayer], settings: InspectSettings) -> str:
+def _memory_line(
+    layers: Sequence[InspectedLayer], settings: InspectSettings, findings: Sequence[Finding]
+) -> str:
     measured = [layer for layer in layers if layer.lag]
     if not measured:
         return "No layer could be measured by lag."
@@ -151,6 +153,8 @@ def _memory_line(layers: Sequence[InspectedLayer], settings: InspectSettings) ->
     else:
         layer = max(measured, key=lambda each: each.horizon or 0.0)
         text = f"{layer.horizon:.3g} steps"
+        if any((f.code, f.severity) == ("GF101", "info") for f in findings):
+            text += f" of {layer.lag[-1]}; if the task needs more, say --needs-lag N"
     need = f", {settings.needs_lag} needed" if settings.needs_lag is not None else ""
     half = "it does not fall" if layer.half_life is None else f"half-life {layer.half_life:.3g}"
     return f"Memory horizon: {text}{need} ({layer.title}, {layer.direction}; {half})."
