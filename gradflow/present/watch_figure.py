@@ -226,8 +226,9 @@ def _caption(places: Sequence[Place], state: str) -> str:
     more = f" The first {MOST_PANELS} of {len(places)} layers." if left > 0 else ""
     name = "c" if state == "c" else "h"
     return (
-        f"Colour: ||dL/d{name}|| against the largest one of its sample. Horizon: where dL/dh has "
-        f"fallen to a thousandth of what it is at the end; at the upper edge, not reached.{more}"
+        f"Colour: ||dL/d{name}|| against the largest one of its sample. Horizon: where the "
+        "gradient of h, and of c where there is one, has fallen to a thousandth of what it is at "
+        f"the end; at the upper edge, not reached.{more}"
     )
 
 

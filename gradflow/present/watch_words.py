@@ -74,13 +74,25 @@ def half_life_text(layer: FlowLayer) -> str:
     return ABSENT if layer.half_life is None else steps_text(layer.half_life)
 
 
-def far_text(layer: FlowLayer, state: str = "h") -> str:
-    """Return what is left of the gradient at the first step, as a power of ten of the largest."""
-    known = [value for value in curve_of(layer, state) or () if value is not None]
-    if not known or layer.first_non_finite is not None:
+def far_text(layer: FlowLayer) -> str:
+    """Return what is left of the gradient at the first step, as a power of ten of the largest.
+
+    Of h or of c, whichever is felt longer.
+    """
+    if layer.first_non_finite is not None:
         return ABSENT
-    first = (curve_of(layer, state) or (None,))[-1]
-    return "0" if first is None else f"10^{first - max(known):.1f}"
+    shares = [_far_share(curve) for curve in (layer.log10_dL_dh, layer.log10_dL_dc or ())]
+    known = [share for share in shares if share is not None]
+    if not known:
+        return ABSENT
+    return f"10^{max(known):.1f}" if math.isfinite(max(known)) else "0"
+
+
+def _far_share(curve: Curve) -> float | None:
+    known = [value for value in curve if value is not None]
+    if not known:
+        return None
+    return -math.inf if curve[-1] is None else curve[-1] - max(known)
 
 
 def curve_of(layer: FlowLayer, state: str) -> Curve | None:

@@ -32,9 +32,10 @@ class FlowLayer:
     distance, log10 of the norm over batch and units; None is an exact zero, or what is not finite
     (`first_non_finite` then names it). `log10_dL_dc` is None where there is no cell state.
 
-    `horizon` is the distance at which dL/dh has fallen to 1e-3 of what it is at the last step with
-    a gradient from outside, `half_life` the distance over which it halves; None with its reason
-    beside it ("not reached within 20 steps"). `arrives` holds the least and the greatest distance
+    `horizon` is the distance at which the gradient has fallen to 1e-3 of what it is at the end, and
+    `half_life` the distance over which it halves, of h or of c, whichever is felt longer (an LSTM
+    keeps in c what its h shows no more); None with its reason beside it ("not reached within 20
+    steps"). `arrives` holds the least and the greatest distance
     at which a gradient reaches the module from outside, by its output or its final state; None
     where none does. `cut_at` is the least distance from which on gradients are exactly zero though
     the state carries over (detach, truncated backpropagation).

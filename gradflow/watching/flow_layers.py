@@ -55,7 +55,10 @@ def flow_layer(
     h = place.parts.index("h") if "h" in place.parts else 0
     c = place.parts.index("c") if "c" in place.parts else None
     logs = _profile(found, h, log10_scale)
+    cell_logs = None if c is None else _profile(found, c, log10_scale)
     memory = _memory(found, logs)
+    if cell_logs is not None:
+        memory = _longer(memory, _memory(found, cell_logs))
     broken = found.broken if broken_weight is None else BrokenTensor(broken_weight, 0)
     return FlowLayer(
         name=place.name,
@@ -66,7 +69,7 @@ def flow_layer(
         steps=found.steps,
         distance=tuple(range(found.steps)),
         log10_dL_dh=_curve(logs),
-        log10_dL_dc=None if c is None else _curve(_profile(found, c, log10_scale)),
+        log10_dL_dc=None if cell_logs is None else _curve(cell_logs),
         horizon=memory.horizon,
         horizon_reason=memory.horizon_reason,
         half_life=memory.half_life,
@@ -124,6 +127,14 @@ def _memory(found: FlowSum, logs: FloatArray) -> _Memory:
     if memory.half_life is None:
         slow = "it does not fall" if len(alive) > 1 else "one step has a gradient"
     return _Memory(horizon, beyond, memory.half_life, slow)
+
+
+def _longer(one: _Memory, other: _Memory) -> _Memory:
+    """Return the memory of the part that is felt longer: c may carry what h shows no more."""
+    known = [each for each in (one, other) if each.horizon_reason != "no gradient"]
+    return max(
+        known, key=lambda each: math.inf if each.horizon is None else each.horizon, default=one
+    )
 
 
 def _notes(place: CellPlace, found: FlowSum, logs: FloatArray) -> tuple[str, ...]:

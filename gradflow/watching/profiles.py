@@ -12,9 +12,10 @@ from gradflow.records.inspect import Severity
 from gradflow.records.watch import FlowFinding, FlowLayer
 
 
-def log_profile(layer: FlowLayer) -> FloatArray:
-    """Return log10 of dL/dh by distance, -inf where it is zero."""
-    values = [-math.inf if value is None else value for value in layer.log10_dL_dh]
+def log_profile(layer: FlowLayer, state: str = "h") -> FloatArray:
+    """Return log10 of dL/dh, or of dL/dc, by distance, -inf where it is zero."""
+    curve = (layer.log10_dL_dc or ()) if state == "c" else layer.log10_dL_dh
+    values = [-math.inf if value is None else value for value in curve]
     return np.array(values, dtype=np.float64)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
 from gradflow.records.inspect import Severity
 from gradflow.records.watch import FlowFinding, FlowLayer
 from gradflow.watching.profiles import flow_finding, has_gradient, log_profile, reads_one_step
@@ -49,9 +51,11 @@ def _blame(layer: FlowLayer) -> str:
 
 
 def _far_share(layer: FlowLayer) -> float:
-    """Return log10 of the gradient at the first step against the largest one."""
-    logs = log_profile(layer)
-    return float(logs[-1] - logs.max())
+    """Return log10 of the gradient at the first step against the largest one, of h or of c."""
+    profiles = [log_profile(layer)]
+    if layer.log10_dL_dc is not None:
+        profiles.append(log_profile(layer, "c"))
+    return max(float(logs[-1] - logs.max()) for logs in profiles if np.isfinite(logs).any())
 
 
 def _is_untold(layer: FlowLayer) -> bool:
