@@ -7,7 +7,7 @@ import math
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from gradflow.experiments.inspect import inspect
 from tests.data import inspected_models as models
@@ -53,3 +53,54 @@ def test_a_half_precision_model_is_computed_in_float64_and_said_so():
     assert "GF305" not in codes(result, "info")
     assert any("bfloat16" in note for note in result.layers[0].notes)
     assert result.layers[0].log10_dL_dh_own_precision is not None
+
+
+class Louder(nn.GRU):
+    """A user's subclass whose forward is not torch's."""
+
+    def forward(self, x: Tensor, hx: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        output, last = super().forward(x, hx)
+        return 2.0 * output, last
+
+
+@pytest.mark.parametrize("kind", ["RNN", "LSTM", "GRU"])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
+def test_the_twin_is_held_against_the_fused_layer(kind: str, dtype: torch.dtype):
+    """To 1e-6 in float64 and float32, to four eps in half precisions: nothing is said of it."""
+    torch.manual_seed(0)
+    layer = getattr(nn, kind)(3, 24, 2, bidirectional=True).to(dtype)
+    result = inspect(layer, draw(30, 3, 3).to(dtype))
+    assert result.layers[0].fused_difference < 1e-12
+    assert "GF305" not in codes(result, "info")
+
+
+def test_rounding_that_a_growing_network_makes_larger_is_told_from_a_wrong_twin():
+    """With open gates float32 parts from float64 by over 1e-6, step by step as well as fused."""
+    torch.manual_seed(0)
+    layer = models.held_lstm(0.999, hidden=128)
+    with torch.no_grad():
+        layer.weight_hh_l0.mul_(1.5)
+    found = one(inspect(layer, draw(150, 2, 4)), "GF305")
+    assert found.severity == "info"
+    assert 1e-6 < found.value < 1e-2
+    assert "rounding alone parts the same steps so far" in found.message
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_a_layer_with_a_forward_of_its_own_is_not_what_was_measured(dtype: torch.dtype):
+    """Twice the output is no rounding: an error."""
+    found = one(inspect(Louder(3, 5).to(dtype), draw(10, 2, 3).to(dtype)), "GF305")
+    assert found.severity == "error"
+    assert found.value > 0.01
+
+
+def test_a_chaotic_network_is_measured_all_the_same():
+    """g = 4: it parts from its own float64 whatever one does, and that is no fault of the twin."""
+    torch.manual_seed(0)
+    layer = nn.RNN(2, 64)
+    with torch.no_grad():
+        layer.weight_hh_l0.normal_(std=4.0 / 8.0)
+    result = inspect(layer, draw(200, 2, 2))
+    assert result.layers[0].lyapunov > 0.1
+    assert {f.severity for f in result.findings if f.code == "GF305"} == {"info"}
+    assert result.layers[0].lag[-1] == 200
