@@ -6,9 +6,10 @@ import math
 
 import numpy as np
 
+from gradflow.records.base import FloatArray
 from gradflow.records.inspect import Severity
 from gradflow.records.watch import FlowFinding, FlowLayer
-from gradflow.watching.profiles import flow_finding, has_gradient, log_profile, reads_one_step
+from gradflow.watching.profiles import flow_finding, has_gradient, log_profiles, reads_one_step
 
 EXPLODING, EXPLODED = 3.0, 8.0  # log10 of a growth backward in time
 SATURATED_SHARE = 0.9
@@ -63,7 +64,10 @@ def _cut(layer: FlowLayer, needs_lag: int | None) -> list[FlowFinding]:
 
 
 def _exploding(layer: FlowLayer) -> list[FlowFinding]:
-    growth, steps = _growth(layer)
+    if layer.arrives is None:
+        return []
+    growths = [_growth(logs, layer.arrives[1]) for logs in log_profiles(layer)]
+    growth, steps = max(growths)
     if growth <= EXPLODING:
         return []
     severity: Severity = "error" if growth > EXPLODED else "warning"
@@ -71,22 +75,17 @@ def _exploding(layer: FlowLayer) -> list[FlowFinding]:
     return [flow_finding("GF102", severity, text, layer, value=growth)]
 
 
-def _growth(layer: FlowLayer) -> tuple[float, int]:
+def _growth(logs: FloatArray, entry: int) -> tuple[float, int]:
     """Return log10 of how much the gradient grows backward in time, and over how many steps.
 
-    Beyond the last step where the loss enters it grows by the recurrence alone. Where the loss
-    enters at every step, its own contributions add up (to T at most in a network that neither grows
-    nor shrinks anything), so the far quarter is held against the near one, less that much.
+    Beyond `entry`, the last distance where the loss enters, it grows by the recurrence alone. Where
+    the loss enters at every step, its own contributions add up (to T at most in a network that
+    neither grows nor shrinks anything), so the far quarter is held against the near one, less that.
     """
-    if layer.arrives is None:
-        return -math.inf, 0
-    logs = log_profile(layer)
-    entry = layer.arrives[1]
-    distances = np.array(layer.distance)
-    beyond = np.flatnonzero(distances >= entry)
-    if 4 * len(beyond) >= len(logs) and math.isfinite(logs[beyond[0]]):
-        top = int(beyond[np.argmax(logs[beyond])])
-        return float(logs[top] - logs[beyond[0]]), int(distances[top] - entry)
+    beyond = logs[entry:]
+    if 4 * len(beyond) >= len(logs) and len(beyond) and math.isfinite(beyond[0]):
+        top = int(np.argmax(beyond))
+        return float(beyond[top] - beyond[0]), top
     finite = logs[np.isfinite(logs)]
     quarter = len(finite) // 4
     if not quarter:

@@ -19,9 +19,16 @@ def log_profile(layer: FlowLayer, state: str = "h") -> FloatArray:
     return np.array(values, dtype=np.float64)
 
 
+def log_profiles(layer: FlowLayer) -> list[FloatArray]:
+    """Return the profile of h, and that of c where the layer has one."""
+    return [
+        log_profile(layer, state) for state in ("h", "c")[: 1 + (layer.log10_dL_dc is not None)]
+    ]
+
+
 def has_gradient(layer: FlowLayer) -> bool:
     """Return whether any state of the layer has a gradient."""
-    return bool(np.isfinite(log_profile(layer)).any())
+    return any(bool(np.isfinite(logs).any()) for logs in log_profiles(layer))
 
 
 def reads_one_step(layer: FlowLayer) -> bool:
@@ -29,7 +36,7 @@ def reads_one_step(layer: FlowLayer) -> bool:
 
     So it is where the loss reads the reversed half of the last output.
     """
-    alive = np.isfinite(log_profile(layer))
+    alive = np.logical_or.reduce([np.isfinite(logs) for logs in log_profiles(layer)])
     return layer.direction == "reverse" and len(alive) > 1 and bool(alive[-1]) and alive.sum() == 1
 
 

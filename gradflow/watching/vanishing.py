@@ -9,7 +9,7 @@ import numpy as np
 
 from gradflow.records.inspect import Severity
 from gradflow.records.watch import FlowFinding, FlowLayer
-from gradflow.watching.profiles import flow_finding, has_gradient, log_profile, reads_one_step
+from gradflow.watching.profiles import flow_finding, has_gradient, log_profiles, reads_one_step
 
 LOST = -6.0  # log10 of the gradient at the first step against the largest one
 
@@ -52,10 +52,8 @@ def _blame(layer: FlowLayer) -> str:
 
 def _far_share(layer: FlowLayer) -> float:
     """Return log10 of the gradient at the first step against the largest one, of h or of c."""
-    profiles = [log_profile(layer)]
-    if layer.log10_dL_dc is not None:
-        profiles.append(log_profile(layer, "c"))
-    return max(float(logs[-1] - logs.max()) for logs in profiles if np.isfinite(logs).any())
+    profiles = [logs for logs in log_profiles(layer) if np.isfinite(logs).any()]
+    return max(float(logs[-1] - logs.max()) for logs in profiles)
 
 
 def _is_untold(layer: FlowLayer) -> bool:

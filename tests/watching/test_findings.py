@@ -19,6 +19,12 @@ def _codes(*layers: FlowLayer, needs_lag: int | None = None) -> list[tuple[str, 
     return [(finding.code, finding.severity) for finding in found]
 
 
+def _gru(curve: tuple[float | None, ...], **changes) -> FlowLayer:
+    """Return a layer without a cell state, of this profile."""
+    fields = {"kind": "gru", "log10_dL_dh": curve, "log10_dL_dc": None, "horizon": None}
+    return flow_layer(1.0, len(curve), **{**fields, **changes})
+
+
 def test_a_gradient_that_does_not_reach_the_first_step_is_a_warning():
     """0.1^59 of the last step's gradient is left at the first of 60 steps."""
     (finding,) = sample_findings(flow_sample(40, flow_layer(0.1, 60)))
@@ -53,6 +59,14 @@ def test_one_layer_that_remembers_is_enough():
     assert _codes(forgets, flow_layer(0.99, 60, direction="reverse")) == [("GF101", "warning")]
 
 
+def test_an_lstm_that_keeps_in_c_what_h_does_not_show_is_well():
+    """dL/dh falls at once where the output gate is nearly shut; dL/dc carries the gradient."""
+    kept = tuple(-0.01 * distance for distance in range(60))
+    layer = flow_layer(0.1, 60, log10_dL_dc=kept, horizon=None)
+    assert _codes(layer) == []
+    assert _codes(layer, needs_lag=59) == []
+
+
 def test_a_cut_is_told_as_a_cut_and_not_as_vanishing():
     """Exact zeros from 20 steps before the end on, with 0.5^19 just before them."""
     curve = tuple(math.log10(0.5) * d if d < 20 else None for d in range(60))
@@ -82,29 +96,29 @@ def test_growth_backward_in_time_is_exploding_from_a_thousand_on(factor: float, 
 def test_a_loss_at_every_step_is_not_taken_for_explosion():
     """Contributions of all steps add up: of a perfect memory the gradient grows as the distance."""
     sums = tuple(math.log10(1 + distance) for distance in range(2000))
-    everywhere = flow_layer(1.0, 2000, log10_dL_dh=sums, arrives=(0, 1999))
+    everywhere = flow_layer(1.0, 2000, log10_dL_dh=sums, log10_dL_dc=sums, arrives=(0, 1999))
     assert _codes(everywhere) == []
     small_end = (*(-9.0 for _ in range(5)), *(0.0 for _ in range(55)))  # a loss well met at the end
-    assert _codes(flow_layer(1.0, 60, log10_dL_dh=small_end, arrives=(0, 59))) == []
+    assert _codes(_gru(small_end, arrives=(0, 59))) == []
     assert _codes(flow_layer(1.5, 60, arrives=(0, 59))) == [("GF102", "warning")]
 
 
 def test_growth_counts_from_the_last_step_at_which_the_loss_enters():
     """A loss that weighs an earlier step 10^5 times more does not explode."""
     weighed = tuple(0.0 if distance < 10 else 5.0 for distance in range(60))
-    assert _codes(flow_layer(1.0, 60, log10_dL_dh=weighed, arrives=(0, 10))) == []
+    assert _codes(_gru(weighed, arrives=(0, 10))) == []
 
 
 def test_a_layer_without_any_gradient_is_told():
     """The loss does not depend on it."""
-    nothing = flow_layer(0.5, 4, log10_dL_dh=(None,) * 4, arrives=None, horizon=None)
+    nothing = _gru((None,) * 4, arrives=None)
     assert _codes(nothing) == [("GF108", "warning")]
 
 
 def test_the_reversed_half_of_the_last_output_reads_one_step():
     """The gradient stands at the step that a reversed direction reads first, and nowhere else."""
     curve = (None, None, None, 0.0)
-    layer = flow_layer(0.5, 4, direction="reverse", log10_dL_dh=curve, arrives=(3, 3))
+    layer = _gru(curve, direction="reverse", arrives=(3, 3))
     assert _codes(layer) == [("GF105", "warning")]
 
 
