@@ -10,7 +10,7 @@ from gradflow.records.benchmark import WIDTH, BenchmarkModel
 from gradflow.settings.benchmark import BenchmarkSettings
 
 SIZES = {"train_size": 120, "validation_size": 40, "test_size": 40}
-SHORT = {"updates": 6, "evaluate_every": 2, "batch": 8, "patience": 100, "seeds": 1}
+SHORT = {"updates": 6, "evaluate_every": 2, "batch": 32, "patience": 100, "seeds": 1}
 
 
 def settings(**values: Any) -> BenchmarkSettings:
