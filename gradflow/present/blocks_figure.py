@@ -15,11 +15,11 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from gradflow.present import paths_words as words
-from gradflow.present.layout import Grid, Words, make_sheet
+from gradflow.present.layout import Grid, Words, make_sheet, panel_title, titled_panels
 from gradflow.present.log_axis import Scale, mark, scale_of
 from gradflow.present.numbers import log10_text
 from gradflow.present.palette import INK, block_look, gate_look
-from gradflow.present.theme import Theme, describe, inches_of, shortened, theme_context
+from gradflow.present.theme import Theme, describe, inches_of, theme_context
 from gradflow.present.thinning import marker_indices
 from gradflow.records.paths import BLOCK, CellPaths, PathLine
 
@@ -61,6 +61,8 @@ def blocks_figure(all_paths: Sequence[CellPaths], *, style: str = "screen") -> F
             "norm of each block of ds_T/ds_0, s = (h, c)",
             _caption(shown) + more,
         )
+        names = [words.name(paths, short=True) for paths in shown]
+        grid = titled_panels(theme, grid, names)
         sheet = make_sheet(theme, grid, texts, legend=_legend(shown, theme))
         for row, axes in zip(rows, sheet.axes, strict=False):
             for paths, ax in zip(row, axes, strict=False):
@@ -84,7 +86,7 @@ def draw_blocks(ax: Axes, paths: CellPaths, *, theme: Theme) -> None:
     ax.set_xlim(0, max(int(paths.steps[-1]), 1))
     ax.xaxis.set_major_locator(MaxNLocator(4, integer=True))
     ax.xaxis.set_major_formatter("{x:,.0f}")
-    title = shortened(words.name(paths, short=True), inches_of(ax)[0], theme.font * 1.2)
+    title = panel_title(words.name(paths, short=True), inches_of(ax)[0], theme)
     ax.set_title(title, parse_math=False)
     for index, line in enumerate(blocks):
         values = np.where(np.isfinite(line.log10_norm), line.log10_norm, np.nan)

@@ -19,7 +19,7 @@ from gradflow.present.decay_panel import (
     paths_on_trend,
 )
 from gradflow.present.decay_words import Panel
-from gradflow.present.layout import Grid, Words, make_sheet
+from gradflow.present.layout import Grid, Words, make_sheet, titled_panels
 from gradflow.present.log_axis import Scale
 from gradflow.present.palette import INK
 from gradflow.present.theme import Theme, describe, text_width, theme_context
@@ -51,6 +51,7 @@ def decay_figure(result: DecayResult, *, style: str = "screen") -> Figure:
             subtitle=words.conditions(result),
             caption=words.caption_of(result),
         )
+        grid = titled_panels(theme, grid, [panel.title for panel in panels])
         sheet = make_sheet(theme, grid, texts, legend=_legend(rows, scales, theme))
         for row, axes, scale in zip(rows, sheet.axes, scales, strict=False):
             _draw_row(row, axes, theme, scale)

@@ -12,10 +12,11 @@ from matplotlib.ticker import MaxNLocator
 from gradflow.present import decay_words as words
 from gradflow.present.decay_words import Panel
 from gradflow.present.end_labels import EndLabel, draw_end_labels
+from gradflow.present.layout import panel_title
 from gradflow.present.log_axis import CEILING, Scale, mark, scale_of
 from gradflow.present.numbers import counted
 from gradflow.present.palette import Look, gate_look
-from gradflow.present.theme import Theme, inches_of, shortened
+from gradflow.present.theme import Theme, inches_of
 from gradflow.present.thinning import line_indices, marker_indices
 from gradflow.records import DecayCurve
 from gradflow.records.base import FloatArray
@@ -42,7 +43,7 @@ def draw_panel(ax: Axes, panel: Panel, *, theme: Theme, scale: Scale) -> None:
     ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     ax.xaxis.set_major_formatter("{x:,.0f}")
     scale.apply(ax)
-    ax.set_title(shortened(panel.title, inches_of(ax)[0], theme.font * 1.2), parse_math=False)
+    ax.set_title(panel_title(panel.title, inches_of(ax)[0], theme), parse_math=False)
     labels: list[EndLabel] = []
     for index, curve in enumerate(panel.full):
         height = scale.row_height(sum(_has_zero(other) for other in panel.full[:index]))

@@ -19,14 +19,13 @@ from gradflow.present import departure_words as words
 from gradflow.present.decay_words import curve_name, curve_symbol
 from gradflow.present.departure_words import Sweep, SweepLine
 from gradflow.present.end_labels import EndLabel, draw_end_labels
-from gradflow.present.layout import Grid, Words, make_sheet
+from gradflow.present.layout import Grid, Words, make_sheet, panel_title, titled_panels
 from gradflow.present.log_axis import Scale, scale_of
 from gradflow.present.palette import INK, QUIET, gate_look
 from gradflow.present.theme import (
     Theme,
     describe,
     inches_of,
-    shortened,
     text_width,
     theme_context,
 )
@@ -57,6 +56,7 @@ def departure_figure(result: DecayResult, *, style: str = "screen") -> Figure:
             between=5.6,
         )
         texts = Words(words.TITLE, words.conditions(result), words.caption_of(result))
+        grid = titled_panels(theme, grid, [sweep.title for sweep in sweeps])
         sheet = make_sheet(theme, grid, texts, legend=_legend(sweeps, theme))
         axes = [ax for row in sheet.axes for ax in row]
         for index, (ax, sweep) in enumerate(zip(axes, sweeps, strict=False)):
@@ -85,7 +85,7 @@ def draw_departure(ax: Axes, sweep: Sweep, *, theme: Theme, scale: Scale) -> Non
     ax.set_xlim(low, high)
     ax.xaxis.set_major_locator(MaxNLocator(6))
     scale.apply(ax)
-    ax.set_title(shortened(sweep.title, inches_of(ax)[0], theme.font * 1.2), parse_math=False)
+    ax.set_title(panel_title(sweep.title, inches_of(ax)[0], theme), parse_math=False)
     ax.axhline(0.0, color=QUIET, linewidth=theme.line * 0.5, zorder=1.5)
     labels = []
     for line in sweep.lines:

@@ -18,7 +18,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from gradflow.present import inspect_words as words
-from gradflow.present.layout import Grid, Words, make_sheet
+from gradflow.present.layout import Grid, Words, make_sheet, panel_title, titled_panels
 from gradflow.present.log_axis import Scale, mark, scale_of
 from gradflow.present.palette import (
     DIRECT,
@@ -29,7 +29,7 @@ from gradflow.present.palette import (
     LineStyle,
     gate_name_look,
 )
-from gradflow.present.theme import Theme, describe, inches_of, shortened, theme_context
+from gradflow.present.theme import Theme, describe, inches_of, theme_context
 from gradflow.present.thinning import marker_indices
 from gradflow.records.base import FloatArray
 from gradflow.records.inspect import Curve, InspectedLayer, InspectResult
@@ -189,10 +189,11 @@ def _figure(
     left = len(layers) - len(shown)
     more = f" The first {len(shown)} of {len(layers)} layers." if left > 0 else ""
     around = Words(texts.title, subtitle=result.verdict[-1], caption=result.verdict[0] + more)
+    grid = titled_panels(theme, grid, [words.layer_title(layer) for layer in shown])
     sheet = make_sheet(theme, grid, around, legend=list(legend))
     panels = [ax for row in sheet.axes for ax in row]
     for index, (ax, layer) in enumerate(zip(panels, shown, strict=False)):
-        title = shortened(words.layer_title(layer), inches_of(ax)[0], theme.font * 1.2)
+        title = panel_title(words.layer_title(layer), inches_of(ax)[0], theme)
         ax.set_title(title, parse_math=False)
         draw(ax, layer, theme)
         ax.set_xlabel(texts.x if index >= len(shown) - columns else "")

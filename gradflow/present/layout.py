@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -17,7 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from gradflow.present.palette import QUIET
-from gradflow.present.theme import Theme, inches_of, text_width, wrapped
+from gradflow.present.theme import Theme, inches_of, shortened, text_width, wrapped
 
 _LINE = 1.35  # line height in em
 _BOLD = 1.13  # bold letters are that much wider
@@ -50,6 +50,7 @@ class Grid:
     height: float | None = None  # inches, of one panel
     between: float = _BETWEEN  # em, between rows; more where every row names its x axis
     titled: bool = True  # whether panels have titles, which need room above them
+    title_lines: int = 1  # see `titled_panels`
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,34 @@ def words_of(figure: Figure) -> Words:
     return _WORDS.get(figure, Words())
 
 
+def panel_title(title: str, width: float, theme: Theme) -> str:
+    """Return a panel's title in one line, or in two where it is wider than the panel.
+
+    It is broken after its first comma, where a name ends, or after the colon in file.py:make_cell;
+    what is too wide even so loses its beginning: a name can spare more of that than of its end.
+
+    >>> from gradflow.present.theme import theme_of
+    >>> panel_title("my_cell.py:make_cell, gain 1", 1.9, theme_of("screen")).splitlines()
+    ['my_cell.py:make_cell,', 'gain 1']
+    """
+    size = theme.font * 1.05 * _BOLD
+    if text_width(title, size) <= width:
+        return title
+    breaks = [(title[: at + 1], title[at + 1 :]) for at in map(title.find, ",:") if at >= 0]
+    fitting = [lines for lines in breaks if max(text_width(x, size) for x in lines) <= width]
+    chosen = (*fitting, *breaks, (title, ""))[0]
+    return "\n".join(shortened(line.strip(), width, size) for line in chosen if line)
+
+
+def titled_panels(theme: Theme, grid: Grid, titles: Sequence[str]) -> Grid:
+    """Return the grid with as much room above its panels as their titles need."""
+    columns = grid.columns
+    width = theme.one_column if columns == 1 else theme.two_columns
+    each = (width - grid.tick_room * theme.em) / columns - grid.label_room - 1.2 * theme.em
+    lines = [panel_title(title, each, theme).count("\n") + 1 for title in titles]
+    return replace(grid, title_lines=max(lines, default=1))
+
+
 def labels_that_fit(ax: Axes, widest: str, size: float) -> int:
     """Return how many labels as wide as `widest` fit under a panel with air between, 2 or more.
 
@@ -108,12 +137,18 @@ def labels_that_fit(ax: Axes, widest: str, size: float) -> int:
 
 
 def _title_room(grid: Grid) -> float:
-    return _TITLE_ROOM if grid.titled else _BARE_ROOM
+    more = (grid.title_lines - 1) * _LINE
+    return _TITLE_ROOM + more if grid.titled else _BARE_ROOM
+
+
+def _row_room(grid: Grid) -> float:
+    """Return the em between two rows of panels."""
+    return grid.between + (grid.title_lines - 1) * _LINE
 
 
 def _between_rows(theme: Theme, grid: Grid) -> float:
     """Return the inches that are above, between and below the rows of panels."""
-    return (_title_room(grid) + (grid.rows - 1) * grid.between + _AXIS_ROOM) * theme.em
+    return (_title_room(grid) + (grid.rows - 1) * _row_room(grid) + _AXIS_ROOM) * theme.em
 
 
 def _panel_height(theme: Theme, grid: Grid, around: float) -> float:
@@ -197,7 +232,7 @@ def _place_panels(
     each = (width - left - grid.columns * gap) / grid.columns
     rows = []
     for row in range(grid.rows):
-        above = (_title_room(grid) + row * grid.between) * theme.em
+        above = (_title_room(grid) + row * _row_room(grid)) * theme.em
         foot = height - below_title - above - (row + 1) * panel
         boxes = [
             (left + column * (each + gap), foot, each, panel) for column in range(grid.columns)

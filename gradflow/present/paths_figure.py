@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from gradflow.present import paths_words as words
-from gradflow.present.layout import Grid, Words, make_sheet
+from gradflow.present.layout import Grid, Words, make_sheet, panel_title, titled_panels
 from gradflow.present.log_axis import Scale, mark, scale_of
 from gradflow.present.numbers import signed_text
 from gradflow.present.palette import INK, Look, SeriesLook, gate_look, gate_name_look
@@ -20,7 +20,6 @@ from gradflow.present.theme import (
     Theme,
     describe,
     inches_of,
-    shortened,
     text_width,
     theme_context,
 )
@@ -55,6 +54,7 @@ def paths_figure(all_paths: Sequence[CellPaths], *, style: str = "screen") -> Fi
             subtitle=_subtitle(shown),
             caption=words.answer(all_paths) + more,
         )
+        grid = titled_panels(theme, grid, [words.name(paths, short=True) for paths in shown])
         sheet = make_sheet(theme, grid, texts, legend=_legend(shown, theme))
         for row, axes in zip(rows, sheet.axes, strict=False):
             for paths, ax in zip(row, axes, strict=False):
@@ -76,7 +76,7 @@ def draw_paths(ax: Axes, paths: CellPaths, *, theme: Theme) -> None:
     ax.set_xlim(0, max(last, 1))
     ax.xaxis.set_major_locator(MaxNLocator(4, integer=True))
     ax.xaxis.set_major_formatter("{x:,.0f}")
-    title = shortened(words.name(paths, short=True), inches_of(ax)[0], theme.font * 1.2)
+    title = panel_title(words.name(paths, short=True), inches_of(ax)[0], theme)
     ax.set_title(title, parse_math=False)
     for line in lines:
         _draw_line(ax, paths, line, theme)

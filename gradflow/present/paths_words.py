@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from gradflow.present.cell_titles import cell_title
+from gradflow.present.cell_titles import cell_title, short_names
 from gradflow.present.decay_words import ON_TREND
 from gradflow.present.numbers import ABSENT, number_text, signed_text
 from gradflow.records.paths import WITHOUT, CellPaths, PathLine
@@ -27,7 +27,7 @@ def model(paths: CellPaths) -> str:
 
 def name(paths: CellPaths, *, short: bool = False) -> str:
     """Return the cell with what tells it apart: "LSTM, f=0.9, candidate gain 1"."""
-    parts = [cell_title(paths.cell)]
+    parts = [cell_title(short_names([paths.cell])[paths.cell])]
     if paths.gate_value is not None:
         parts.append(f"{symbol(paths)}={paths.gate_value:g}")
     if paths.candidate_gain is not None:

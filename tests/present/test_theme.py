@@ -13,13 +13,16 @@ from matplotlib.figure import Figure
 
 from gradflow.errors import UnknownNameError
 from gradflow.present.decay import decay_figure
+from gradflow.present.layout import panel_title
 from gradflow.present.theme import figure_bytes, shortened, text_width, theme_of, wrapped
-from tests.present.decays import decay_of, held_curve, two_rows
+from tests.present.decays import bare_curve, decay_of, held_curve, two_rows
+from tests.present.drawn import texts_on_texts, texts_outside
 
 HEADLESS = """
 import sys
 import numpy as np
 from gradflow.present.norms import norms_figure
+from gradflow.present.layout import panel_title
 from gradflow.present.theme import figure_bytes
 figure = norms_figure([0, 1, 2, 3], [1.0, 0.0, np.nan, np.inf])
 assert figure_bytes(figure, "png").startswith(b"\\x89PNG")
@@ -108,3 +111,25 @@ def test_a_long_name_keeps_its_end():
     assert short.startswith("\N{HORIZONTAL ELLIPSIS}")
     assert text_width(short, 10) <= 1.5
     assert shortened("lstm", 1.5, 10) == "lstm"
+
+
+def test_a_wide_panel_title_has_two_lines():
+    """It is broken where a name ends, or between file and function; what is short stays whole."""
+    theme = theme_of("screen")
+    assert panel_title("LSTM, candidate gain 0", 4.0, theme) == "LSTM, candidate gain 0"
+    two = panel_title("minimal_gated_unit.py:make_cell, candidate gain 0", 2.4, theme)
+    assert two == "minimal_gated_unit.py:\nmake_cell, candidate gain 0"
+    named = panel_title("unit.py:make_cell, candidate gain 0", 2.4, theme)
+    assert named == "unit.py:make_cell,\ncandidate gain 0"
+    cut = panel_title("a_name_without_any_end_at_all_that_nobody_wants, gain 0", 2.4, theme)
+    assert cut.startswith("\N{HORIZONTAL ELLIPSIS}")
+    assert cut.endswith("nobody_wants,\ngain 0")
+
+
+def test_panels_make_room_for_titles_of_two_lines():
+    """The figure grows by a line, and nothing lies on anything."""
+    short = decay_figure(decay_of(bare_curve("cell.py:make")), style="paper")
+    name = "a_file_with_a_long_name.py:make_a_cell_of_some_kind"
+    long = decay_figure(decay_of(bare_curve(name)), style="paper")
+    assert long.get_figheight() > short.get_figheight()
+    assert texts_on_texts(long) == texts_outside(long) == []
