@@ -15,19 +15,13 @@ from typing import Any
 import torch
 from torch import nn
 
-from gradflow.present.watch_panel import LivePanel, wants_panel
-from gradflow.present.watch_words import finding_text
+from gradflow.monitor.shown import Shown
+from gradflow.monitor.weights import findings_of_weights
 from gradflow.provenance import Stopwatch, provenance
 from gradflow.records.watch import FlowFinding
 from gradflow.settings import WatchingSettings
 from gradflow.watching.log import FlowLog
-from gradflow.watching.reporting import (
-    LogReceiver,
-    Receiver,
-    Reporter,
-    SinkReceiver,
-    SpokenFindings,
-)
+from gradflow.watching.reporting import LogReceiver, Receiver, Reporter, SinkReceiver
 from gradflow.watching.watch import Watch
 
 __all__ = ["ReportedWatch", "watch"]
@@ -120,8 +114,7 @@ def watch(
     first = _rank() == 0  # of processes that train together one tells
     receivers: list[Receiver] = [SinkReceiver(sink) for sink in _many(sinks)]
     if first:
-        shown = wants_panel() if panel is None else panel
-        receivers.append(LivePanel() if shown else SpokenFindings(finding_text))
+        receivers.append(Shown(panel))
     log = None
     if first and out is not False:
         environment = _environment(model, settings)
@@ -136,7 +129,9 @@ def watch(
         model,
         every=every,
         scaler=scaler,
-        reporter=Reporter(receivers, needs_lag=needs_lag, known=known),
+        reporter=Reporter(
+            receivers, needs_lag=needs_lag, known=known, at_start=findings_of_weights(model)
+        ),
         folder=None if log is None else log.path.parent,
         first_update=first_update,
     )

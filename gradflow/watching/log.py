@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import importlib
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 from gradflow.errors import RunFolderError
 from gradflow.records.watch import FlowFinding, FlowSample, WatchRun
@@ -17,6 +20,11 @@ from gradflow.records.watch_log import (
     run_from_lines,
     sample_line,
 )
+
+fcntl: Any = None
+with suppress(ImportError):  # Windows has none
+    fcntl = importlib.import_module("fcntl")
+_OPEN: WeakValueDictionary[Path, FlowLog] = WeakValueDictionary()
 
 
 class FlowLog:
@@ -59,6 +67,8 @@ class FlowLog:
             with suppress(OSError):
                 os.close(self._descriptor)
             self._descriptor = None
+            if _OPEN.get(self.path.resolve()) is self:
+                del _OPEN[self.path.resolve()]
 
     def _read_earlier(self) -> WatchRun | None:
         try:
@@ -86,7 +96,29 @@ class FlowLog:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         how = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
         self._descriptor = os.open(self.path, how, 0o666)
+        self._lock(self._descriptor)
         self._append(self._before + self._header)
+
+    def _lock(self, descriptor: int) -> None:
+        """Take the log for this watch, which it is until its file is closed or its process ends.
+
+        POSIX record locks: a process that was forked from a killed one does not go on holding them,
+        and for two watches in one process there is the list.
+        """
+        mine = self.path.resolve()
+        taken = _OPEN.get(mine) is not None
+        if fcntl is not None and not taken:
+            try:
+                fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as problem:  # or a disk that knows no locks
+                taken = problem.errno in (errno.EACCES, errno.EAGAIN)
+        if taken:
+            self.close()
+            raise RunFolderError(
+                f"another watch writes {str(self.path)!r}, and two trainings in one log could not "
+                "be told apart. Name another folder with out=, or close that watch."
+            )
+        _OPEN[mine] = self
 
     def _append(self, line: str) -> None:
         left = memoryview(line.encode("utf-8"))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 from gradflow.records.inspect import SEVERITIES
@@ -42,6 +43,7 @@ class Reporter:
         receivers: whom to hand it to, in order.
         needs_lag: how many steps back the gradient must reach, None where nobody says.
         known: findings that were told before, such as those of a log that is continued.
+        at_start: findings that are not of a sample; they are told with the first one.
     """
 
     def __init__(
@@ -50,7 +52,9 @@ class Reporter:
         *,
         needs_lag: int | None = None,
         known: Iterable[FlowFinding] = (),
+        at_start: Iterable[FlowFinding] = (),
     ) -> None:
+        self._at_start = list(at_start)
         self._receivers = list(receivers)
         self._memory = FindingMemory(needs_lag)
         self._memory.remember(known)
@@ -59,7 +63,9 @@ class Reporter:
     def __call__(self, sample: FlowSample) -> None:
         """Take a sample."""
         present = sample_findings(sample, self._memory.needs_lag)
-        told = self._memory.new_among(present)
+        begun = [replace(finding, update=sample.update) for finding in self._at_start]
+        self._at_start.clear()
+        told = self._memory.new_among([*begun, *present])
         self.findings += told
         for receiver in tuple(self._receivers):
             if not _succeeds(receiver, lambda each: each.take(sample, present, told)):

@@ -24,7 +24,8 @@ with warnings.catch_warnings():
     import pytorch_lightning as pl
     from pytorch_lightning.loggers import CSVLogger
 
-pytestmark = pytest.mark.filterwarnings("default")  # Lightning advises on workers and the like
+# Lightning advises on workers and the like
+pytestmark = pytest.mark.filterwarnings("ignore::Warning:pytorch_lightning")
 
 
 class _Module(pl.LightningModule):

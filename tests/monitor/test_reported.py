@@ -17,7 +17,8 @@ from tensorboardX import SummaryWriter
 
 import gradflow
 from gradflow.errors import CellLoadError, RunFolderError, SettingError
-from gradflow.monitor import reported
+from gradflow.monitor import reported, shown
+from gradflow.present.watch_panel import LivePanel
 from gradflow.records.watch import FlowSample
 from gradflow.store import load_log
 from gradflow.watching.faults import WatchWarning
@@ -180,9 +181,7 @@ def test_a_panel_shows_the_last_sample_and_gives_the_terminal_back(
     """Also where the loop raises."""
     screen = io.StringIO()
     console = Console(file=screen, width=80, force_terminal=True, legacy_windows=False)
-    monkeypatch.setattr(
-        reported, "LivePanel", lambda: gradflow.present.watch_panel.LivePanel(console)
-    )
+    monkeypatch.setattr(shown, "LivePanel", lambda: LivePanel(console))
     flow = gradflow.watch(model := Forgetful(0.1), every=1, out=False, panel=True)
     with pytest.raises(KeyboardInterrupt), flow:
         _stopped_at(3, training(model, 60, 9))
@@ -190,6 +189,35 @@ def test_a_panel_shows_the_last_sample_and_gives_the_terminal_back(
     text = screen.getvalue()
     assert "vanishes" in text
     assert text.rindex("\x1b[?25h") > text.rindex("\x1b[?25l")
+
+
+def test_a_progress_bar_that_comes_later_gets_the_terminal(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    """A loop makes its bar after the watch has begun; findings then go to the logger."""
+    screen = io.StringIO()
+    console = Console(file=screen, width=80, force_terminal=True, legacy_windows=False)
+    monkeypatch.setattr(shown, "LivePanel", lambda: LivePanel(console))
+    wanted = iter([True, False, False])
+    monkeypatch.setattr(shown, "wants_panel", lambda: next(wanted))
+    _watched(0.1, 60)
+    text = screen.getvalue()
+    assert "update 0" in text
+    assert "update 1" not in text
+    assert text.count("\x1b[?25l") == text.count("\x1b[?25h") == 1
+
+
+def test_what_the_weights_show_is_told_with_the_first_sample():
+    """Every tensor named bias set to 1 makes the forget gate 0.88 where 0.73 was meant."""
+    model = Forgetful(0.9)
+    with torch.no_grad():
+        model.rnn.bias_ih_l0.fill_(1.0)
+        model.rnn.bias_hh_l0.fill_(1.0)
+    with gradflow.watch(model, every=2, out="run") as flow:
+        list(training(model, 5, 4))
+    (found,) = [finding for finding in flow.findings if finding.code == "GF201"]
+    assert (found.update, found.layer, found.gate) == (0, "rnn, layer 0", "forget")
+    assert [finding.code for finding in load_log("run").findings] == ["GF201"]
 
 
 def _stopped_at(last: int, updates: Iterator[int]) -> None:

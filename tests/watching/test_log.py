@@ -106,6 +106,7 @@ def test_a_resumed_training_goes_on_in_its_log(tmp_path: Path):
     first = _log(tmp_path)
     for update in (0, 5, 10, 15):
         first.write(flow_sample(update, flow_layer(0.5)), (_finding(update),) if not update else ())
+    first.close()
     with first.path.open("a") as file:
         file.write('{"sample": {"upd')
     second = _log(tmp_path)
@@ -123,6 +124,38 @@ def test_a_resumed_training_goes_on_in_its_log(tmp_path: Path):
         "Line 6 is damaged; it is left out.",
         "The training was resumed at update 10 or before.",
     )
+
+
+def test_two_trainings_do_not_write_one_log(tmp_path: Path):
+    """The second is told; after the first has ended it may go on."""
+    first, second = _log(tmp_path), _log(tmp_path)
+    first.write(flow_sample(0))
+    with pytest.raises(RunFolderError, match="another watch writes"):
+        second.write(flow_sample(0))
+    first.write(flow_sample(5))
+    first.close()
+    _log(tmp_path).write(flow_sample(10))
+    assert [sample.update for sample in load_log(tmp_path).samples] == [0, 5, 10]
+
+
+def test_another_process_does_not_write_the_same_log(tmp_path: Path):
+    """Two trainings were started with one folder."""
+    with subprocess.Popen(
+        [sys.executable, "-c", _ENDLESS, str(tmp_path)],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parents[2],
+    ) as program:
+        assert program.stdout is not None
+        program.stdout.readline()
+        try:
+            with pytest.raises(RunFolderError, match="another watch writes"):
+                _log(tmp_path).write(flow_sample(0))
+        finally:
+            program.kill()
+    resumed = _log(tmp_path)
+    resumed.write(flow_sample(0))
+    assert [sample.update for sample in load_log(tmp_path).samples] == [0]
 
 
 def test_a_log_without_samples_leaves_nothing_behind(tmp_path: Path):

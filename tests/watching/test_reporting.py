@@ -61,6 +61,18 @@ def test_the_issue_is_told_within_the_first_sample_and_health_is_not():
     assert (ill.told, well.told) == ([["GF101"]], [[]])
 
 
+def test_what_was_found_at_the_start_is_told_with_the_first_sample():
+    """With its update, once, and not as a state of the samples."""
+    kept = Kept()
+    twice = FlowFinding("GF201", "warning", "rnn, layer 0", "forward", "forget", 2.0, "m", "a")
+    reporter = Reporter([kept], at_start=[twice])
+    for update in (7, 8):
+        reporter(flow_sample(update))
+    assert kept.told == [["GF201"], []]
+    assert kept.present == [[], []]
+    assert reporter.findings[0].update == 7
+
+
 def test_a_receiver_that_fails_is_warned_about_once_and_left_out():
     """The others go on receiving, and so does the training."""
     broken, kept = Kept(fails_at=1), Kept()
