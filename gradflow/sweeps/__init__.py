@@ -7,7 +7,7 @@ the number of workers out of its settings' digest: no row depends on them.
 """
 
 from gradflow.records.sweeps import StoredRow
-from gradflow.sweeps.executors import EXECUTORS
+from gradflow.sweeps.executors import EXECUTORS, require_executor
 from gradflow.sweeps.plan import SweepPlan, plan_sweep
 from gradflow.sweeps.row_store import has_rows, load_rows
 from gradflow.sweeps.sweep import SweepOutcome, run_sweep
@@ -22,5 +22,6 @@ __all__ = [
     "has_rows",
     "load_rows",
     "plan_sweep",
+    "require_executor",
     "run_sweep",
 ]

@@ -6,6 +6,7 @@ torch computes with one thread, so that its sums are taken in the same order eve
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
 import time
@@ -15,10 +16,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from gradflow import __version__
 from gradflow.errors import SettingError
 from gradflow.sweeps.tasks import strict_json
 
 Work = Callable[[Mapping[str, Any], str], dict[str, Any]]
+WorkName = tuple[str, str]  # the module and the function in it
 _LONGEST_REASON = 500  # characters of an exception's message
 
 
@@ -45,6 +48,35 @@ def attempt(work: Work, settings: str, key: str) -> Attempt:
     except (Exception, SystemExit) as problem:  # a user's cell may raise anything
         reason = _reason(problem)
     return Attempt(row, reason, started, round(time.perf_counter() - tick, 6))
+
+
+def name_of(work: Work) -> WorkName:
+    """Return the name by which a worker imports a function.
+
+    Raises:
+        SettingError: it is no function at the top of a module.
+    """
+    module, name = getattr(work, "__module__", ""), getattr(work, "__qualname__", "")
+    if getattr(sys.modules.get(module), name, None) is not work or module == "__main__":
+        raise SettingError(
+            f"workers import what they do by its name, and {work!r} has none that they know. "
+            "Define it with def at the top of a module that can be imported there."
+        )
+    return module, name
+
+
+def attempt_by_name(work: WorkName, settings: str, key: str) -> Attempt:
+    """Import a work and run it once, in a worker.
+
+    It goes by name because a worker that meets an unknown module while it reads a message ends.
+    """
+    module, name = work
+    return attempt(getattr(importlib.import_module(module), name), settings, key)
+
+
+def installed_version() -> str:
+    """Return the version of gradflow here, that is, in the process that is asked."""
+    return __version__
 
 
 @contextmanager

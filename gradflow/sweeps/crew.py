@@ -1,22 +1,27 @@
 """Hands tasks to the workers of a dask cluster, and tells a killed worker from a failed task.
 
-A task is handed out when a worker is free for it, no sooner: so a worker that dies takes along the
-task that it worked on and no other. dask says of a task that its worker died, not whose fault it
-was; so such a task is begun again, up to `TRIES` times, and the last time alone, when everything
-else is done. Only a task that kills its worker with nobody else there is recorded as failed.
+A worker works on one task at a time, however many threads it has, and gets one when it is free, no
+sooner: so a worker that dies takes along the task that it worked on and no other. dask says of a
+task that its worker died, not whose fault it was; so such a task is begun again, up to `TRIES`
+times, and the last time alone, when everything else is done. Only a task that kills its worker with
+nobody else there is recorded as failed.
+
+A worker that cannot read what it is sent (gradflow is not installed there, or another version is)
+would end, and every other one with it; so each is asked what it has before it gets anything.
 """
 
 from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 
 from distributed import Client, KilledWorker
 
+from gradflow import __version__
 from gradflow.errors import SchedulerError
-from gradflow.sweeps.attempts import Attempt, Work, attempt
+from gradflow.sweeps.attempts import Attempt, WorkName, attempt_by_name, installed_version
 from gradflow.sweeps.executors import Finished
 from gradflow.sweeps.tasks import SweepTask
 
@@ -43,13 +48,14 @@ class Crew:
         self._where = where
         self._patience = patience
         self._seen = time.monotonic()
+        self._members: set[str] = set()  # addresses of workers that have the right gradflow
         self._waiting: deque[SweepTask] = deque()
         self._suspects: deque[SweepTask] = deque()  # begun only when nothing else runs
         self._running: dict[Future[Attempt], SweepTask] = {}
         self._lost: Counter[str] = Counter()  # how often a task's worker died, by its key
         self._accompanied: set[str] = set()  # keys of tasks that ran while another did
 
-    def run(self, tasks: Sequence[SweepTask], work: Work) -> Generator[Finished]:
+    def run(self, tasks: Sequence[SweepTask], work: WorkName) -> Generator[Finished]:
         """Yield each task as soon as it is over.
 
         Raises:
@@ -81,12 +87,13 @@ class Crew:
             return False
         return True
 
-    def _begin(self, task: SweepTask, work: Work) -> None:
+    def _begin(self, task: SweepTask, work: WorkName) -> None:
         if self._running:
             self._accompanied |= {task.key, *(other.key for other in self._running.values())}
         else:
             self._accompanied.discard(task.key)
-        self._running[self._executor.submit(attempt, work, task.text, task.key)] = task
+        future = self._executor.submit(attempt_by_name, work, task.text, task.key)
+        self._running[future] = task
 
     def _end(self, future: Future[Attempt]) -> tuple[SweepTask, Attempt | None]:
         """Return an ended task and what came of it, None where its worker died."""
@@ -99,26 +106,48 @@ class Crew:
         except CancelledError:
             raise self._gone("the connection was lost") from None
         except Exception as problem:  # what the work itself raises is no exception any more here
-            raise SchedulerError(
-                f"a worker of {self._where} could not begin a task: {type(problem).__name__}: "
-                f"{problem}. Workers need the same gradflow, dask and files as this machine has."
-            ) from None
+            raise self._unfit("a worker", f"{type(problem).__name__}: {problem}") from None
 
     def _free(self) -> int:
         """Return how many more tasks can be begun at once."""
         try:
-            threads = int(sum(self._client.nthreads().values()))
+            workers = set(self._client.nthreads())
+            self._check(workers - self._members)
         except OSError as problem:
+            if isinstance(problem, SchedulerError):
+                raise
             raise self._gone(str(problem)) from None
+        self._members &= workers
         now = time.monotonic()
-        if threads:
+        if workers:
             self._seen = now
         elif self._patience is not None and now - self._seen > self._patience:
             raise SchedulerError(
                 f"{self._where} has no worker, and none came for {self._patience:.0f} seconds. "
                 "Start one and run the same command again: it goes on from the stored rows."
             )
-        return max(0, threads - len(self._running))
+        return max(0, len(self._members) - len(self._running))
+
+    def _check(self, strangers: Iterable[str]) -> None:
+        """Take those workers in that have the same gradflow as this process."""
+        asked = list(strangers)
+        if not asked:
+            return
+        answers = self._client.run(installed_version, workers=asked, on_error="return")
+        for address, answer in answers.items():
+            if isinstance(answer, OSError):  # it is gone already
+                continue
+            if isinstance(answer, Exception):
+                raise self._unfit(f"the worker {address}", f"{type(answer).__name__}: {answer}")
+            if answer != __version__:
+                raise self._unfit(f"the worker {address}", f"it has gradflow {answer}")
+            self._members.add(address)
+
+    def _unfit(self, who: str, why: str) -> SchedulerError:
+        return SchedulerError(
+            f"{who} of {self._where} cannot do this work: {why}. Workers need the same gradflow "
+            f"({__version__}), dask and files as this process has."
+        )
 
     def _gone(self, why: str) -> SchedulerError:
         return SchedulerError(

@@ -22,19 +22,23 @@ class Finished:
     attempts: int
 
 
-def execute(
-    tasks: Sequence[SweepTask], work: Work, *, executor: str, workers: int | None
-) -> Generator[Finished]:
-    """Yield each task as soon as it is over, in whatever order; see `run_sweep`.
+def require_executor(executor: str) -> None:
+    """Check that a text names an executor, or may be the address of a scheduler.
 
     Raises:
-        UnknownNameError: no such executor, and no address either.
+        UnknownNameError: neither.
     """
     if executor not in EXECUTORS and ":" not in executor:
         raise UnknownNameError(
             f"--executor takes the address of a dask scheduler, such as tcp://10.0.0.7:8786, or a "
             f"name, and {executor!r} is neither. {nearest_name(executor, EXECUTORS)}"
         )
+
+
+def execute(
+    tasks: Sequence[SweepTask], work: Work, *, executor: str, workers: int | None
+) -> Generator[Finished]:
+    """Yield each task as soon as it is over, in whatever order; see `run_sweep`."""
     if executor == "serial" or not tasks:
         return _serial(tasks, work)
     # By name: dask takes a second to load, and a sweep that is done or serial does without.

@@ -11,7 +11,7 @@ from pathlib import Path
 from gradflow.errors import Interrupted
 from gradflow.records.sweeps import DONE, FAILED, WAITING, StoredRow
 from gradflow.sweeps.attempts import Work
-from gradflow.sweeps.executors import Finished, execute
+from gradflow.sweeps.executors import Finished, execute, require_executor
 from gradflow.sweeps.row_store import RowStore
 from gradflow.sweeps.tasks import SweepTask
 
@@ -59,6 +59,7 @@ def run_sweep(
         Interrupted: stopped from the keyboard; its `partial` is the outcome up to then. The same
             call resumes.
     """
+    require_executor(executor)
     unique = tuple({task.key: task for task in tasks}.values())
     with RowStore(folder) as store:
         store.set_grid(unique)

@@ -41,14 +41,28 @@ def family(process: int) -> list[int]:
 
 
 @contextmanager
-def started(module: str, arguments: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a Python module in a session of its own; whatever of it is left is killed at the end."""
+def started(
+    module: str,
+    arguments: Sequence[str],
+    *,
+    log: Path | None = None,
+    folder: Path = ROOT,
+    **variables: str,
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a Python module in a session of its own; whatever of it is left is killed at the end.
+
+    What it writes goes to the file `log`, or can be read from its pipes: one that writes a lot
+    needs the file. It works in `folder`, and `variables` are added to its environment.
+    """
+    strict = ["-W", "error"] if module.startswith("tests.") else []  # of ours, not of others
+    output = subprocess.PIPE if log is None else log.open("wb")
     process = subprocess.Popen(
-        [sys.executable, "-W", "error", "-m", module, *arguments],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        [sys.executable, *strict, "-m", module, *arguments],
+        cwd=folder,
+        stdout=output,
+        stderr=output,
         start_new_session=True,
+        env={**os.environ, **variables},
     )
     try:
         yield process
@@ -56,3 +70,5 @@ def started(module: str, arguments: Sequence[str]) -> Iterator[subprocess.Popen[
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
+        if not isinstance(output, int):
+            output.close()

@@ -20,7 +20,10 @@ COUNT, SECONDS = 12, 0.3
 def read_lines(process: subprocess.Popen[bytes], count: int) -> int:
     """Return the last of `count` numbers that a driver printed: so many rows it acknowledged."""
     assert process.stdout is not None
-    return int([process.stdout.readline() for _ in range(count)][-1])
+    assert process.stderr is not None
+    lines = [process.stdout.readline() for _ in range(count)]
+    assert lines[-1], process.stderr.read().decode()
+    return int(lines[-1])
 
 
 def resume(folder: Path) -> None:

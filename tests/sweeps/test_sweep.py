@@ -139,6 +139,7 @@ def test_an_executor_that_does_not_exist_is_named(tmp_path: Path):
     """The nearest name is offered, and what an address looks like."""
     with pytest.raises(UnknownNameError, match=r"tcp://.*Did you mean 'serial'"):
         run_sweep([row_task(0)], crashing, folder=tmp_path / "run", executor="seral")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_plan_says_what_is_there_and_writes_nothing(tmp_path: Path):
