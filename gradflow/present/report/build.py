@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import PurePath
 from typing import Any
 
@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 
 from gradflow.present.notebook import PRESENTERS
 from gradflow.present.outputs import Outputs
+from gradflow.present.report.embed import PIXELS, few_colors
 from gradflow.present.report.model import (
     Facts,
     Report,
@@ -29,7 +30,6 @@ from gradflow.records import Result
 from gradflow.records.report import LeftOut, StoredRun
 
 Progress = Callable[[str, int, int], None]
-_PIXELS = 96  # CSS pixels in an inch
 _PROVENANCE = {
     "gradflow": "gradflow",
     "git_sha": "commit",
@@ -149,10 +149,10 @@ class _Maker:
             name=name,
             alt=alt_text(shown),
             caption=caption,
-            width=round(shown.get_figwidth() * _PIXELS),
-            height=round(shown.get_figheight() * _PIXELS),
+            width=round(shown.get_figwidth() * PIXELS),
+            height=round(shown.get_figheight() * PIXELS),
             svg=svg,
-            png=partial(figure_bytes, shown, "png"),
+            png=cache(partial(few_colors, shown)),
             files={
                 f"{stem}.{ending}": known.get(ending) or figure_bytes(filed, ending)
                 for ending in self._formats

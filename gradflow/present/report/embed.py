@@ -10,11 +10,14 @@ import base64
 import io
 from collections.abc import Callable, Mapping, Sequence
 
+from matplotlib.figure import Figure
 from PIL import Image
 
 from gradflow.present.report.model import ReportFigure
 from gradflow.present.report.small_svg import small_svg
+from gradflow.present.theme import theme_context
 
+PIXELS = 96  # CSS pixels in an inch
 _COLORS = 128
 
 
@@ -56,15 +59,21 @@ def _as_drawing(figure: ReportFigure) -> str | None:
     return svg_uri(small_svg(figure.svg))
 
 
-def _as_image(figure: ReportFigure) -> str | None:
-    image = Image.open(io.BytesIO(figure.png())).convert("RGB")
-    size = (figure.width, round(image.height * figure.width / image.width))
-    few = image.resize(size, Image.Resampling.LANCZOS).quantize(
-        _COLORS, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE
-    )
+def few_colors(figure: Figure) -> bytes:
+    """Return a figure as a PNG of few colours, a pixel for each CSS pixel."""
+    raw = io.BytesIO()
+    with theme_context():
+        figure.savefig(raw, format="raw", dpi=PIXELS)
+    size = (int(figure.get_figwidth() * PIXELS), int(figure.get_figheight() * PIXELS))
+    image = Image.frombytes("RGBA", size, raw.getvalue()).convert("RGB")
+    few = image.quantize(_COLORS, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
     data = io.BytesIO()
     few.save(data, "png", compress_level=9)
-    return f"data:image/png;base64,{base64.b64encode(data.getvalue()).decode('ascii')}"
+    return data.getvalue()
+
+
+def _as_image(figure: ReportFigure) -> str | None:
+    return f"data:image/png;base64,{base64.b64encode(figure.png()).decode('ascii')}"
 
 
 def _as_nothing(figure: ReportFigure) -> str | None:  # noqa: ARG001 - the last of the forms

@@ -22,11 +22,11 @@ LARGEST = 1_950_000  # bytes: a page below two megabytes can be mailed anywhere
 MOST_ROWS = 120  # of a table on the page; its CSV has all
 
 
-def page_html(report: Report) -> str:
-    """Return the whole page."""
+def page_html(report: Report, *, largest: int = LARGEST) -> str:
+    """Return the whole page, of at most so many bytes where its texts leave that much room."""
     bare = _render(report, {})
     figures = [figure for entry in report.entries for figure in entry.figures]
-    return _render(report, data_uris(figures, LARGEST - len(bare.encode("utf-8"))))
+    return _render(report, data_uris(figures, largest - len(bare.encode("utf-8"))))
 
 
 @functools.cache
