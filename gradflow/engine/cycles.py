@@ -72,8 +72,10 @@ def _same_jacobians(steps: Linearization, state: State, *, tolerance: float) -> 
     beside the others.
     """
     widths = [part.shape[-1] for part in state]
-    generator = torch.Generator().manual_seed(0)
-    drawn = torch.randn(sum(widths), generator=generator, dtype=torch.float64).to(state[0])
+    generator = torch.Generator("cpu").manual_seed(0)
+    drawn = torch.randn(sum(widths), generator=generator, dtype=torch.float64, device="cpu").to(
+        state[0]
+    )
     probe = torch.block_diag(*(part.unsqueeze(-1) for part in drawn.split(widths)))
     probe = probe.expand(len(state[0]), -1, -1)
     images = torch.stack([steps.push(t, probe) for t in range(steps.steps)])

@@ -28,7 +28,8 @@ from gradflow.checkpoints.layers.stored_numbers import (
 
 _LEARNED = ("", "raw", "g", "v", "orig", "original", "original0", "original1")
 _UNKNOWN_SQUASHING = (
-    "Whether the RNN squashes by tanh or relu is not in its weights; tanh is taken."
+    "Whether the RNN squashes by tanh or relu is not in its weights; tanh is taken, unless "
+    "--nonlinearity says relu."
 )
 _ASK_MODULE = "Measure the module itself: --model file.py:make_model --checkpoint FILE"
 

@@ -57,11 +57,13 @@ def _pattern_rank(patterns: list[Tensor]) -> Tensor:
 
 def _rank_at_random(subject: Recurrence, drive: Tensor, states: State) -> Tensor:
     """Return the greatest rank of the last step's Jacobian over a few random states, (batch,)."""
-    generator = torch.Generator().manual_seed(0)
+    generator = torch.Generator("cpu").manual_seed(0)
     ranks = []
     for _ in range(TRIED_STATES):
         drawn = tuple(
-            torch.randn(part[-1:].shape, generator=generator, dtype=torch.float64).to(part)
+            torch.randn(part[-1:].shape, generator=generator, dtype=torch.float64, device="cpu").to(
+                part
+            )
             for part in states
         )
         jacobian = step_jacobians(subject, drive[-1:], drawn)[0]

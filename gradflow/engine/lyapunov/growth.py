@@ -23,7 +23,7 @@ class GrowthSums:
 
     def __init__(self, rows: int, count: int, *, steps: int, blocks: int) -> None:
         self._steps, self._blocks = steps, max(1, min(blocks, steps))
-        self._sums = torch.zeros(self._blocks, rows, count, dtype=torch.float64)
+        self._sums = torch.zeros(self._blocks, rows, count, dtype=torch.float64, device="cpu")
         self._done = 0
 
     @property
@@ -34,7 +34,7 @@ class GrowthSums:
     def add(self, growth: Tensor) -> None:
         """Add the growth of some steps, (time, batch, count), all of them or none."""
         done = self._done + growth.shape[0]
-        block = torch.arange(self._done, done) * self._blocks // self._steps
+        block = torch.arange(self._done, done, device="cpu") * self._blocks // self._steps
         sums = self._sums.index_add(0, block, growth.cpu())
         self._sums, self._done = sums, done  # one statement, so that Ctrl-C finds no half of it
 
@@ -56,7 +56,7 @@ class GrowthSums:
         means, which differ more than their blocks do where rows are different networks.
         """
         edges = -(
-            -torch.arange(self._blocks + 1) * self._steps // self._blocks
+            -torch.arange(self._blocks + 1, device="cpu") * self._steps // self._blocks
         )  # of each, rounded up
         complete = edges[1:] <= self._done
         by_block = self._sums[complete] / edges.diff()[complete, None, None]

@@ -44,11 +44,15 @@ class OrthonormalFrame:
         device: torch.device | None = None,
         resolution: float = 2.0**-53,
     ) -> None:
-        generator = torch.Generator().manual_seed(seed)
-        drawn = torch.randn(rows, state_size, count, dtype=torch.float64, generator=generator)
+        generator = torch.Generator("cpu").manual_seed(seed)
+        drawn = torch.randn(
+            rows, state_size, count, dtype=torch.float64, generator=generator, device="cpu"
+        )
         self.tangents: Block = torch.linalg.qr(drawn)[0].to(device)
         # Pushed beside the tangents, it shows the size of J_t when few of them are left.
-        probe = torch.randn(rows, state_size, 1, dtype=torch.float64, generator=generator)
+        probe = torch.randn(
+            rows, state_size, 1, dtype=torch.float64, generator=generator, device="cpu"
+        )
         self._probe: Block = torch.nn.functional.normalize(probe, dim=-2).to(device)
         self.live = torch.full((rows,), count, device=device)
         self._columns = torch.arange(count, device=device)

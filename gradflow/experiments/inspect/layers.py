@@ -97,7 +97,7 @@ def measure_layer(
         never_forgetting_units=statistics.never_forgetting,
         fused_difference=fused_gap,
         **_gradient_fields(cell, gradients),
-        notes=_notes(found, statistics),
+        notes=_notes(found, statistics, finite=finite),
     )
     return Measured(record, found, tuple(traces), gradients, finite)
 
@@ -231,8 +231,8 @@ def _gate(found: GateStatistics) -> InspectedGate:
     )
 
 
-def _notes(found: FoundLayer, statistics: CellStatistics) -> tuple[str, ...]:
+def _notes(found: FoundLayer, statistics: CellStatistics, *, finite: bool) -> tuple[str, ...]:
     notes = list(found.notes)
-    if found.cell.gates and all(gate.value_mean is None for gate in statistics.gates):
+    if finite and found.cell.gates and all(gate.value_mean is None for gate in statistics.gates):
         notes.append("The cell declares gates and does not tell their values (gate_values).")
     return tuple(notes)

@@ -8,6 +8,8 @@ parts it from itself as far. Only what exceeds that is a fault.
 
 from __future__ import annotations
 
+import math
+
 from gradflow.experiments.inspect.gradients import RanModule
 from gradflow.experiments.inspect.layers import Measured
 from gradflow.experiments.inspect.weight_findings import make_finding
@@ -42,7 +44,7 @@ def _wide(layer: Measured, gap: float | None) -> list[Finding]:
 def _own(layer: Measured, ran: RanModule) -> list[Finding]:
     gap, rounding, dtype = ran.own_gap, ran.rounding or 0.0, layer.found.dtype
     limit = max(TOLERANCE, _FEW * _EPS.get(dtype, 0.0))
-    if gap is None or gap <= limit:
+    if gap is None or not gap > limit or not math.isfinite(gap):  # NaN is another's matter
         return []
     rounded = gap <= _AS_FAR * max(rounding, limit)
     severity: Severity = "info" if rounded else "error"

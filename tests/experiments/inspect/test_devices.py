@@ -17,6 +17,7 @@ from gradflow.cells.torch_layers import cells_of_layer
 from gradflow.engine.gate_statistics import cell_statistics
 from gradflow.engine.lag_norms import lag_norms
 from gradflow.engine.lag_windows import choose_windows
+from gradflow.engine.lyapunov import lyapunov_spectrum
 from gradflow.engine.sample_gradients import sample_influence
 from gradflow.engine.state_gradients import state_gradients
 from gradflow.engine.unrolled import UnrolledLayer
@@ -67,6 +68,8 @@ def test_the_engine_makes_no_tensor_on_the_default_device(reverse: bool):
     assert float(found.log10_norm[1, 0]) < 1.0
     gates = cell_statistics(cell, trace.inputs, before, trace.own).gates
     assert 0.0 < gates[0].value_mean < 1.0
+    start = tuple(part[0] for part in before)
+    assert lyapunov_spectrum(cell, start, trace.inputs, 1, warmup=2).exponents.device.type == "cpu"
     x = numbers(4, 6, 3)
     assert sample_influence(lambda rows: rows.cumsum(0)[:, -1], x).largest_cross > 0
 
