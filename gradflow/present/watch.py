@@ -158,7 +158,7 @@ def _sample_notes(run: WatchRun) -> list[str]:
     notes = [note for sample in run.samples for note in sample.notes]
     notes += [note for sample in run.samples for layer in sample.layers for note in layer.notes]
     reasons = [
-        f"{words.place_text(layer)}: the horizon is {layer.horizon_reason}."
+        f"{words.place_text(layer)} has no horizon: {layer.horizon_reason}."
         for layer in (run.samples[-1].layers if run.samples else ())
         if layer.horizon is None and layer.horizon_reason and _says_more(layer.horizon_reason)
     ]

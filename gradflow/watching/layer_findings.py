@@ -78,20 +78,15 @@ def _exploding(layer: FlowLayer) -> list[FlowFinding]:
 def _growth(logs: FloatArray, entry: int) -> tuple[float, int]:
     """Return log10 of how much the gradient grows backward in time, and over how many steps.
 
-    Beyond `entry`, the last distance where the loss enters, it grows by the recurrence alone. Where
-    the loss enters at every step, its own contributions add up (to T at most in a network that
-    neither grows nor shrinks anything), so the far quarter is held against the near one, less that.
+    Beyond `entry`, the last distance where the loss enters, it grows by the recurrence alone. Nearer
+    than that a gradient may be larger because more of the loss enters there, as in a layer below
+    one that forgets; so a profile is not judged of which less than a quarter lies beyond.
     """
     beyond = logs[entry:]
-    if 4 * len(beyond) >= len(logs) and len(beyond) and math.isfinite(beyond[0]):
-        top = int(np.argmax(beyond))
-        return float(beyond[top] - beyond[0]), top
-    finite = logs[np.isfinite(logs)]
-    quarter = len(finite) // 4
-    if not quarter:
+    if 4 * len(beyond) < len(logs) or not len(beyond) or not math.isfinite(beyond[0]):
         return -math.inf, 0
-    gained = float(np.median(finite[-quarter:]) - np.median(finite[:quarter]))
-    return gained - math.log10(len(finite)), len(finite) - quarter
+    top = int(np.argmax(beyond))
+    return float(beyond[top] - beyond[0]), top
 
 
 def _saturated(layer: FlowLayer) -> list[FlowFinding]:

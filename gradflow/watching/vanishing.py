@@ -39,7 +39,9 @@ def _vanished(severity: Severity, text: str, layer: FlowLayer) -> FlowFinding:
 
 
 def _falls(layer: FlowLayer) -> str:
-    return f"The gradient from the loss falls to 1e-3 within {layer.horizon:.3g} steps"
+    horizon = f"{layer.horizon:.3g}"
+    steps = "step" if horizon == "1" else "steps"
+    return f"The gradient from the loss falls to 1e-3 within {horizon} {steps}"
 
 
 def _blame(layer: FlowLayer) -> str:

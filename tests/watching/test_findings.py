@@ -94,13 +94,11 @@ def test_growth_backward_in_time_is_exploding_from_a_thousand_on(factor: float, 
 
 
 def test_a_loss_at_every_step_is_not_taken_for_explosion():
-    """Contributions of all steps add up: of a perfect memory the gradient grows as the distance."""
+    """Contributions of all steps add up, and below a layer that forgets the late ones are larger."""
     sums = tuple(math.log10(1 + distance) for distance in range(2000))
-    everywhere = flow_layer(1.0, 2000, log10_dL_dh=sums, log10_dL_dc=sums, arrives=(0, 1999))
-    assert _codes(everywhere) == []
-    small_end = (*(-9.0 for _ in range(5)), *(0.0 for _ in range(55)))  # a loss well met at the end
-    assert _codes(_gru(small_end, arrives=(0, 59))) == []
-    assert _codes(flow_layer(1.5, 60, arrives=(0, 59))) == [("GF102", "warning")]
+    assert _codes(_gru(sums, arrives=(0, 1999))) == []
+    below = tuple(0.2 * distance for distance in range(60))  # of a reversed direction
+    assert _codes(_gru(below, direction="reverse", arrives=(0, 59))) == []
 
 
 def test_growth_counts_from_the_last_step_at_which_the_loss_enters():
