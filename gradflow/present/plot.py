@@ -25,6 +25,7 @@ from gradflow.present.paths_figure import paths_figure
 from gradflow.present.spectrum_figure import draw_spectrum, spectrum_figure
 from gradflow.present.step_figure import step_figure
 from gradflow.present.theme import theme_of
+from gradflow.present.watch_figure import watch_figure
 from gradflow.records import (
     DecayResult,
     DepthResult,
@@ -32,6 +33,7 @@ from gradflow.records import (
     ParamsResult,
     SpectrumResult,
     StepResult,
+    WatchRun,
 )
 
 __all__ = [
@@ -44,6 +46,7 @@ __all__ = [
     "paths",
     "spectrum",
     "step",
+    "watch",
 ]
 
 
@@ -192,6 +195,16 @@ def params(result: ParamsResult, *, style: str = "screen") -> Figure:
 def step(result: StepResult, *, style: str = "screen") -> Figure:
     """Draw worked steps: the cell as a conveyor belt, with its gates."""
     return step_figure(result, style=style)
+
+
+def watch(run: WatchRun, *, style: str = "screen") -> Figure:
+    """Draw a watched training: a heat map per layer, distance from the end against update.
+
+    Args:
+        run: what `gf.run_watch` or `gf.load_result` read.
+        style: "screen" or "paper" sizes.
+    """
+    return watch_figure(run, style=style)
 
 
 def _fits(panel: Panel, cell: str | None, candidate_gain: float | None) -> bool:
