@@ -94,7 +94,7 @@ def test_growth_backward_in_time_is_exploding_from_a_thousand_on(factor: float, 
 
 
 def test_a_loss_at_every_step_is_not_taken_for_explosion():
-    """Contributions of all steps add up, and below a layer that forgets the late ones are larger."""
+    """Contributions add up, and below a layer that forgets the late ones are larger."""
     sums = tuple(math.log10(1 + distance) for distance in range(2000))
     assert _codes(_gru(sums, arrives=(0, 1999))) == []
     below = tuple(0.2 * distance for distance in range(60))  # of a reversed direction
