@@ -78,7 +78,7 @@ def _exploding(layer: FlowLayer) -> list[FlowFinding]:
 def _growth(logs: FloatArray, entry: int) -> tuple[float, int]:
     """Return log10 of how much the gradient grows backward in time, and over how many steps.
 
-    Beyond `entry`, the last distance where the loss enters, it grows by the recurrence alone. Before
+    Beyond `entry`, the last distance where the loss enters, it grows by the recurrence. Before
     it, a gradient may be larger because more of the loss enters there, as in a layer below one that
     forgets; so a profile is not judged of which less than a quarter lies beyond.
     """
