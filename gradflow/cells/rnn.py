@@ -159,7 +159,8 @@ class RNNLinearization(Linearization):
         """Return zeros where W_hh is zero: then nothing of the old state is left."""
         if torch.any(self._recurrent):
             return None
-        return DiagonalSteps(keep=torch.zeros_like(self._slope.squeeze(-1)), readout={})
+        keep = self._slope.squeeze(-1) * 0.0  # a slope that is no number stays none
+        return DiagonalSteps(keep=keep, readout={})
 
     def rank_bound(self) -> Tensor:
         """Return rank(W_hh), or the number of units whose slope is not zero, (time, batch)."""

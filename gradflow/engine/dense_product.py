@@ -10,9 +10,9 @@ from torch import Tensor
 
 from gradflow.cells.protocol import Linearization, StepFactors
 from gradflow.engine.blocks import BlockPlace
-from gradflow.engine.log_norms import log_norm
+from gradflow.engine.log_norms import LN2, log_norm
 from gradflow.engine.matrix_powers import MatrixPowers, scale_by_powers_of_two_
-from gradflow.engine.norm_readers import LN2, NormReader, SafeRange
+from gradflow.engine.norm_readers import NormReader, SafeRange
 from gradflow.engine.product_room import Room, StepFactor, by_step
 
 FACTOR_ELEMENTS = 2**20  # step matrices that are made at once, about 8 MB of float64

@@ -47,42 +47,44 @@ def step_jacobians(cell: Recurrence, drive: Tensor, states: State) -> Tensor:
     joint = torch.cat(states, dim=-1)
     units = torch.eye(joint.shape[-1], dtype=joint.dtype, device=joint.device)
 
-    def one_step(vector: Tensor, row: Tensor) -> Tensor:
+    def one_step(vector: Tensor, row: Tensor) -> tuple[Tensor, Tensor]:
         def new_state(old: Tensor) -> Tensor:
             return torch.cat(cell.advance(row, torch.split(old, widths, dim=-1)), dim=-1)
 
         # All rows at once, as the cell is called: row b of an ensemble needs the weights of b.
-        pull = torch.func.vjp(new_state, vector)[1]
+        new, pull, *_ = torch.func.vjp(new_state, vector)
         rows: Tensor = torch.func.vmap(lambda unit: pull(unit.expand_as(vector))[0])(units)
-        return rows
+        return rows, new
 
     try:
-        jacobian: Tensor = torch.func.vmap(one_step)(joint, drive).transpose(1, 2)
+        found: tuple[Tensor, Tensor] = torch.func.vmap(one_step)(joint, drive)
+        jacobian, new = found[0].transpose(1, 2), found[1]
     except (RuntimeError, NotImplementedError):
-        by_row = _jacobians_by_copies(cell, drive.flatten(0, 1), joint.flatten(0, 1), widths)
-        jacobian = by_row.reshape(*joint.shape, -1)
-    # autograd takes the slope of relu at nan for 1: a state that is no number has no derivative
-    lost = torch.isnan(joint).any(dim=-1)
+        by_row, new = _jacobians_by_copies(cell, drive.flatten(0, 1), joint.flatten(0, 1), widths)
+        jacobian, new = by_row.reshape(*joint.shape, -1), new.reshape(joint.shape)
+    # autograd takes the slope of relu at nan for 1: what is no number has no derivative
+    lost = (torch.isnan(joint) | torch.isnan(new)).any(dim=-1)
     return jacobian.detach().masked_fill(lost[..., None, None], torch.nan)
 
 
 def _jacobians_by_copies(
     cell: Recurrence, inputs: Tensor, joint: Tensor, widths: list[int]
-) -> Tensor:
-    """Return each row's Jacobian by running as many copies of the state as it has entries.
+) -> tuple[Tensor, Tensor]:
+    """Return each row's Jacobian and new state, from as many copies of the state as it has entries.
 
     Copy j gives the gradient of entry j of the new state: rows of a batch do not see each other,
     so one backward pass of their sum is the whole Jacobian.
     """
     size = joint.shape[-1]
-    jacobians = []
+    jacobians, news = [], []
     for row, vector in zip(inputs, joint, strict=True):
         with torch.enable_grad():
             copies = vector.detach().expand(size, size).clone().requires_grad_()
             parts = torch.split(copies, widths, dim=-1)
             new = torch.cat(cell.advance(row.expand(size, *row.shape), parts), dim=-1)
             jacobians.append(rows_by_copies(new, copies))
-    return torch.stack(jacobians)
+            news.append(new[0].detach())
+    return torch.stack(jacobians), torch.stack(news)
 
 
 def realised_keep_gate(cell: CellLike, drive: Tensor, states: State) -> Tensor | None:

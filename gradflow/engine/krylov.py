@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from gradflow.engine.blocks import BlockPlace
+from gradflow.engine.log_norms import LN2
 from gradflow.engine.matrix_powers import scale_by_powers_of_two_
-from gradflow.engine.norm_readers import LN2
 from gradflow.engine.orthonormal_basis import OrthonormalBasis
 from gradflow.engine.stored_run import StoredRun
 
@@ -47,8 +47,8 @@ class Estimates:
 class KrylovProcess:
     """Estimates ln ||P_T||_2 for one T after the other.
 
-    The leading right vectors of one T begin the process of the next, because they move little;
-    half of the block is random each time, so that no direction is missed for good.
+    Each begins with random vectors. What was leading at the T before would be a start that has
+    settled already, and the process would stop before it had seen a direction that overtook it.
 
     Args:
         run: the run, followed to its end.
@@ -73,8 +73,7 @@ class KrylovProcess:
         self._width = max(1, min(BLOCK, narrow // 16))
         self._most_pairs = min(most_pairs, narrow // self._width)
         self._tolerance = TOLERANCE.get(like.dtype, 1e-2)
-        self._generator = torch.Generator().manual_seed(0)
-        self._leading = torch.empty(batch, self._columns, 0, dtype=torch.float64)
+        self._generator = torch.Generator("cpu").manual_seed(0)
 
     def estimate(self, steps: int) -> Estimates:
         """Return the estimates at T = steps."""
@@ -93,18 +92,15 @@ class KrylovProcess:
             if bool(settled.all()) or len(images) == self._most_pairs:
                 break
             before = ritz.largest
-        self._leading = right.combine(ritz.turn[:, :, : self._width // 2])
         scale = LN2 * ritz.largest.new_tensor(reference)
         upper = (ritz.largest + ritz.error).log() + scale
         return Estimates(ritz.largest.log() + scale, upper, settled, len(images))
 
     def _start(self) -> Tensor:
-        """Return the first block: what was leading before, and random vectors."""
-        count = self._width - self._leading.shape[2]
-        shape = (self._batch, self._columns, count)
-        drawn = torch.randn(shape, generator=self._generator, dtype=torch.float64)
-        device = self._like.device
-        return torch.cat([self._leading.to(device), drawn.to(device)], dim=2)
+        """Return the first block, random vectors: none misses a direction altogether."""
+        shape = (self._batch, self._columns, self._width)
+        drawn = torch.randn(shape, generator=self._generator, dtype=torch.float64, device="cpu")
+        return drawn.to(self._like.device)
 
     def _push(self, block: Tensor, steps: int) -> tuple[Tensor, list[int]]:
         image, exponents = self._run.push(self._embed(block, self._place.columns), steps)
@@ -123,15 +119,11 @@ class KrylovProcess:
 
 @dataclass(frozen=True)
 class RitzValues:
-    """The singular values of U^T A V: `largest` and `second` (batch,), and the residual's norm.
-
-    `turn` (batch, vectors, vectors) takes V to the right Ritz vectors.
-    """
+    """The singular values of U^T A V: `largest` and `second` (batch,), and the residual's norm."""
 
     largest: Tensor
     second: Tensor
     residual: Tensor
-    turn: Tensor
 
     @classmethod
     def of(cls, images: Sequence[Tensor], beyond: Tensor) -> RitzValues:
@@ -142,15 +134,16 @@ class RitzValues:
             beyond: the part of A^T U that is outside of V, by its newest block.
         """
         height = images[-1].shape[1]
-        if not all(bool(torch.isfinite(image).all()) for image in images):  # LAPACK refuses these
-            nothing = beyond.new_full(beyond.shape[:1], torch.nan)
-            return cls(nothing, nothing, nothing, beyond.new_zeros(len(beyond), 1, 0))
         padded = [torch.nn.functional.pad(i, (0, 0, 0, height - i.shape[1])) for i in images]
-        left, values, right = torch.linalg.svd(torch.cat(padded, dim=2))
+        small = torch.cat(padded, dim=2)
+        lost = ~torch.isfinite(small).flatten(1).all(dim=1)
+        # LAPACK refuses what is no number; the other rows are as they would be alone
+        left, values, _ = torch.linalg.svd(small.masked_fill(lost[:, None, None], 0.0))
+        values = values.masked_fill(lost[:, None], torch.nan)
         residual = beyond @ left[:, -beyond.shape[2] :, :1]
         second = values[:, 1] if values.shape[1] > 1 else torch.zeros_like(values[:, 0])
         norm = torch.linalg.vector_norm(residual, dim=(1, 2))
-        return cls(values[:, 0], second, norm, right.mT)
+        return cls(values[:, 0], second, norm)
 
     @property
     def error(self) -> Tensor:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
 from gradflow.engine.blocks import Norm
+
+LN2 = math.log(2.0)
 
 
 def log_norm(matrix: Tensor, norm: Norm = "frobenius") -> Tensor:

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from gradflow.engine.log_norms import LN2, log_norm
+
 
 def scale_by_powers_of_two_(matrix: Tensor, shifts: Sequence[int]) -> Tensor:
     """Multiply each batch row of `matrix` (batch, rows, columns) by 2**shift, in place; exact.
@@ -28,9 +30,9 @@ Scaled = tuple[Tensor, list[int]]
 
 
 def scaled_to_unit(matrix: Tensor, exponents: Sequence[int]) -> Scaled:
-    """Return the same with a Frobenius norm between 1/2 and 1, where it is not zero."""
-    sizes = torch.linalg.vector_norm(matrix, dim=(1, 2)).tolist()
-    shifts = [-math.frexp(size)[1] if 0.0 < size < math.inf else 0 for size in sizes]
+    """Return the same with a Frobenius norm between about 1/2 and 1, where it is not zero."""
+    logs = log_norm(matrix).tolist()  # squares of 1e-200 would be zero
+    shifts = [-math.floor(log / LN2) - 1 if math.isfinite(log) else 0 for log in logs]
     unit = scale_by_powers_of_two_(matrix.clone(), shifts)
     return unit, [e - shift for e, shift in zip(exponents, shifts, strict=True)]
 

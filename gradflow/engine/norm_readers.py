@@ -14,9 +14,8 @@ from typing import Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
-from gradflow.engine.log_norms import log_norm
+from gradflow.engine.log_norms import LN2, log_norm
 
-LN2 = math.log(2.0)
 KEPT_ELEMENTS = 2**20  # blocks that wait for one batched decomposition
 
 

@@ -9,9 +9,7 @@ import torch
 from torch import Tensor
 
 from gradflow.engine.blocks import Norm
-from gradflow.engine.log_norms import log_norm
-
-LN2 = math.log(2.0)
+from gradflow.engine.log_norms import LN2, log_norm
 
 
 @dataclass(frozen=True)

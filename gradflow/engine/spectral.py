@@ -21,8 +21,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from gradflow.engine.log_norms import log_norm
-from gradflow.engine.norm_readers import LN2, SafeRange
+from gradflow.engine.log_norms import LN2, log_norm
+from gradflow.engine.norm_readers import SafeRange
 
 BLOCK = 8
 PASSES = 3

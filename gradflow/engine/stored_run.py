@@ -15,9 +15,9 @@ from torch import Tensor
 
 from gradflow.cells.protocol import CellLike, Linearization
 from gradflow.cells.shapes import Block, State
-from gradflow.engine.log_norms import log_norm
+from gradflow.engine.log_norms import LN2, log_norm
 from gradflow.engine.matrix_powers import scale_by_powers_of_two_
-from gradflow.engine.norm_readers import LN2, SafeRange
+from gradflow.engine.norm_readers import SafeRange
 from gradflow.engine.trajectory import Chunk, run_in_chunks
 
 KEPT_ELEMENTS = 2**24  # step coefficients that are kept, about 128 MB of float64
@@ -111,7 +111,11 @@ def _take(
     if not safe.holds(sizes):
         far = int(math.log2(torch.finfo(block.dtype).max)) // 2
         shifts = [far * (size <= safe.low) - far * (not size < safe.high) for size in sizes]
-        moved = move(scale_by_powers_of_two_(block.clone(), shifts))
+        again = move(scale_by_powers_of_two_(block.clone(), shifts))
+        # where a slope is zero a larger block may leave the numbers before it meets it
+        better = torch.isfinite(again).flatten(1).all(dim=1)
+        moved = torch.where(better[:, None, None], again, moved)
+        shifts = [shift * taken for shift, taken in zip(shifts, better.tolist(), strict=True)]
         exponents = [e - shift for e, shift in zip(exponents, shifts, strict=True)]
     logs = log_norm(moved).tolist()
     shifts = [-round(log / LN2) if math.isfinite(log) else 0 for log in logs]

@@ -167,3 +167,23 @@ def test_float32_cells_are_measured_in_float32(cell: LSTM | GRU | RNN) -> None:
     assert own.log_norm.dtype == generic.log_norm.dtype == torch.float64
     # 20 products in float32: a few hundred units of its round-off
     cases.assert_same_log_norm(generic.log_norm, own.log_norm, tolerance=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("form", "weight", "method"),
+    [
+        *[(RNN, 0.5, method) for method in ("dense", "generic", "krylov")],
+        *[(RNN, 0.0, method) for method in ("dense", "generic", "krylov", "diagonal")],
+        *[(form, 0.5, "auto") for form in (NoFormula, WritingInPlace)],
+    ],
+)
+def test_what_is_no_number_has_no_derivative(form: type[RNN], weight: float, method: str) -> None:
+    """From the step on that reads a nan, each way gives nan: relu's slope there is not 0 or 1."""
+    cell = form(1, 3, nonlinearity="relu", dtype=torch.float64)
+    with torch.no_grad():
+        cell.weight_hh.fill_(weight)
+        cell.weight_ih.fill_(1.0)
+    x = torch.ones(3, 2, 1, dtype=torch.float64)
+    x[1, 0] = torch.nan
+    found = jacobian_norms(cell, x, cell.initial_state(2), method=method).log_norm
+    assert found.isnan().tolist() == [[False, False], [True, False], [True, False]]

@@ -8,7 +8,9 @@ import math
 import pytest
 import torch
 
+from gradflow.cells import GRU
 from gradflow.engine import jacobian_norms
+from gradflow.engine.orthonormal_basis import OrthonormalBasis
 from gradflow.errors import UnknownNameError
 from tests import cases
 from tests.engine.measuring import EVERY_BLOCK, cell_of, measure, saturated_rnn, silent
@@ -59,6 +61,64 @@ def test_vectors_pass_a_step_that_leaves_the_numbers_at_once(
     expected = torch.tensor([1.0, 2.0, 6.0]).double() * math.log(scale)
     tolerance = 1e-12 if dtype == torch.float64 else 1e-5
     cases.assert_same_log_norm(found.log_norm[:, 0], expected, tolerance=tolerance)
+
+
+def test_a_direction_that_overtakes_the_leading_one_is_seen() -> None:
+    """Each unit of a GRU without recurrent weights is a singular vector at every T.
+
+    Which of them leads changes from T to T: what led before is no proof of what leads now.
+    """
+    torch.manual_seed(7)
+    cell = GRU(1, 100, dtype=torch.float64)
+    with torch.no_grad():
+        cell.weight_hh.zero_()
+        cell.weight_ih.normal_()
+    x, at = torch.randn(12, 3, 1, dtype=torch.float64), list(range(1, 13))
+    exact = jacobian_norms(cell, x, cell.initial_state(3), at=at, method="diagonal").log_norm
+    found = jacobian_norms(cell, x, cell.initial_state(3), at=at, method="krylov")
+    assert found.converged is not None
+    assert found.converged.float().mean() > 0.5
+    cases.assert_same_log_norm(
+        found.log_norm[found.converged], exact[found.converged], tolerance=1e-6
+    )
+    assert (found.log_norm <= exact + 1e-12).all()
+
+
+@pytest.mark.parametrize("hidden_size", [5, 40])
+def test_rows_of_a_batch_are_estimated_as_they_would_be_alone(hidden_size: int) -> None:
+    """One GRU row is held open (J = I), one sees no number from step 3 on, one is ordinary.
+
+    The first is known after one push, the second never, and the third takes its time.
+    """
+    torch.manual_seed(3)
+    cell = GRU(1, hidden_size, dtype=torch.float64)
+    with torch.no_grad():
+        cell.weight_ih.fill_(1.0)
+        cell.weight_hh.normal_(std=0.3)
+    x = torch.randn(5, 3, 1, dtype=torch.float64)
+    x[:, 0], x[2:, 1] = 1e4, torch.nan
+    state = (torch.randn(3, hidden_size, dtype=torch.float64),)
+    found = jacobian_norms(cell, x, state, method="krylov")
+    for row in range(3):
+        alone = jacobian_norms(
+            cell, x[:, row : row + 1], (state[0][row : row + 1],), method="dense"
+        ).log_norm[:, 0]
+        lost = alone.isnan()
+        assert torch.equal(found.log_norm[:, row].isnan(), lost)
+        cases.assert_same_log_norm(found.log_norm[~lost, row], alone[~lost], tolerance=1e-6)
+
+
+def test_a_basis_stays_orthonormal_when_nothing_new_comes() -> None:
+    """Blocks among the old vectors, or of zeros, add random directions with coefficients of 0."""
+    basis = OrthonormalBasis(torch.eye(12, 3, dtype=torch.float64).unsqueeze(0))
+    for block in (basis.newest.clone(), torch.zeros(1, 12, 3, dtype=torch.float64)):
+        coefficients = basis.extend(block)
+        assert coefficients[:, -3:].abs().max() < 1e-15
+        found = basis.newest
+        torch.testing.assert_close(
+            found.mT @ found, torch.eye(3).double()[None], rtol=0, atol=1e-14
+        )
+        assert found[:, :3].abs().max() < 1e-14  # beside the first three axes
 
 
 def test_an_estimate_is_the_same_every_time() -> None:

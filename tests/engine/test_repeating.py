@@ -12,7 +12,7 @@ from torch import Tensor
 from gradflow.engine import JacobianNorms
 from gradflow.errors import Interrupted
 from tests import cases
-from tests.engine.measuring import column, measure, relu_at_rest, silent
+from tests.engine.measuring import column, measure, relu_at_rest, saturated_rnn, silent
 from tests.reference import closed_forms
 from tests.reference.subject import Subject
 
@@ -132,6 +132,20 @@ def test_growth_and_decay_leap_beyond_float64() -> None:
         norms = measure(silent(relu_at_rest(gain), 1_000_000), at=[1_000_000])
         expected = [1_000_000 * math.log(gain)]
         cases.assert_same_log_norm(column(norms), expected, tolerance=1e-15)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_powers_of_a_matrix_whose_squares_are_no_numbers(dtype: torch.dtype) -> None:
+    """W = 1e-200 I at the zero state: the norm is T ln 1e-200, though (1e-200)^2 is zero."""
+    scale = 1e-200 if dtype == torch.float64 else 1e-30
+    subject = saturated_rnn(0.0, dtype=dtype)
+    with torch.no_grad():
+        dict(subject.module.named_parameters())["weight_hh"].mul_(scale)
+    norms = measure(silent(subject, 3000), at=[1, 2, 3000])
+    assert norms.method == "jump"
+    expected = torch.tensor([1.0, 2.0, 3000.0]).double() * math.log(scale)
+    tolerance = 1e-12 if dtype == torch.float64 else 1e-7
+    cases.assert_same_log_norm(column(norms), expected, tolerance=tolerance)
 
 
 def test_an_input_that_changes_late_is_waited_for() -> None:

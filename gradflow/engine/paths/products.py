@@ -20,9 +20,8 @@ from torch import Tensor
 from gradflow.cells.protocol import CellLike, Linearization
 from gradflow.cells.shapes import Block, State
 from gradflow.engine.blocks import BlockName, BlockPlace, Norm, locate_block
-from gradflow.engine.log_norms import log_norm, log_norm_of_logs
+from gradflow.engine.log_norms import LN2, log_norm, log_norm_of_logs
 
-LN2 = math.log(2.0)
 WITHOUT = "without "
 _ROOM = 64  # powers of two that a product may grow or shrink by before it is rescaled
 
