@@ -10,6 +10,7 @@ import pytest
 from matplotlib.figure import Figure
 from rich.console import Console
 
+from gradflow.present import plot
 from gradflow.present.notebook import result_html
 from gradflow.present.theme import alt_text, figure_bytes
 from gradflow.present.watch import profile_rows, watch_outputs, watch_rows, watch_table
@@ -238,3 +239,9 @@ def test_the_same_training_gives_the_same_bytes():
     """Also where the heat map is a picture inside the SVG."""
     run = improving_run(3)
     assert figure_bytes(watch_figure(run), "svg") == figure_bytes(watch_figure(run), "svg")
+
+
+def test_a_script_draws_a_training_by_name():
+    """`gf.plot.watch(run)` is the figure."""
+    run = improving_run(3)
+    assert alt_text(plot.watch(run)) == alt_text(watch_figure(run))
