@@ -80,17 +80,19 @@ def read_sweep(context: typer.Context) -> SweepOptions:
 def sweeping(run: Callable[..., Any], request: Request, how: SweepOptions) -> Callable[..., Any]:
     """Return `run` bound to the run folder and to how it sweeps.
 
-    The folder says whose it is before the first run is made, so that the same command may go on.
+    The folder says whose it is before the first run is made, so that the same command may go on;
+    of a wrong request nothing is written.
     """
     from gradflow import config, store
 
-    store.begin_run(request.folder, config.settings_toml(request.command, request.settings))
+    toml = config.settings_toml(request.command, request.settings)
     return partial(
         run,
         folder=request.folder,
         executor=how.executor,
         workers=how.workers,
         retry_failed=how.retry_failed,
+        begin=partial(store.begin_run, request.folder, toml),
     )
 
 

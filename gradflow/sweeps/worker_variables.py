@@ -1,4 +1,4 @@
-"""What the C library and the linear algebra of a worker read when it starts.
+"""What the C library, the linear algebra and the profiler of a worker read when it starts.
 
 Workers compute with one thread each: tasks are many and small, and two threads of a product wait
 for each other. dask would have every worker give memory back to the system as soon as 64 KiB of it
@@ -18,6 +18,7 @@ WORKER_VARIABLES = {
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
+    "KINETO_LOG_LEVEL": "99",  # torch's profiler, which counts memory, speaks on standard error
 }
 
 

@@ -24,6 +24,7 @@ from gradflow.records.benchmark import BenchmarkResult, RateRow, TaskFacts
 from gradflow.records.benchmark_runs import BenchmarkRun
 from gradflow.settings.benchmark import BenchmarkSettings
 from gradflow.sweeps import SweepTask, run_sweep
+from gradflow.sweeps.executors import require_executor
 
 Progress = Callable[[str, int, int], None]
 
@@ -35,6 +36,7 @@ def run_benchmark(
     executor: str = "local",
     workers: int | None = None,
     retry_failed: bool = False,
+    begin: Callable[[], object] | None = None,
     progress: Progress | None = None,
 ) -> BenchmarkResult:
     """Train every combination that is not stored yet, and compare all of them.
@@ -44,6 +46,7 @@ def run_benchmark(
         folder: the run folder; rows are kept in its database, and not made twice.
         executor, workers, retry_failed: see `gradflow.sweeps.run_sweep`; no number depends on
             them but times and memory.
+        begin: called once the request is known to be right, before the first run.
         progress: called as `progress(what, runs done, runs in all)`.
 
     Raises:
@@ -52,8 +55,11 @@ def run_benchmark(
         Interrupted: stopped from the keyboard; the same call goes on from there.
     """
     watch = Stopwatch()
+    require_executor(executor)
     grid = make_grid(settings)
     tasks = benchmark_tasks(grid)
+    if begin is not None:
+        begin()
     try:
         outcome = run_sweep(
             tasks,

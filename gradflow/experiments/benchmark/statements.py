@@ -27,8 +27,8 @@ def supports(grid: Grid, rows: Sequence[BenchmarkRow], tasks: Sequence[TaskFacts
         "Same data, encoding, head form, seeds, batches, updates, clipping, stopping rule and grid "
         "of learning rates for all models; the learning rate is chosen by validation loss alone, "
         "and each trained network meets the test set once.",
-        "Same width is not same cost: " + _ratio(rows, WIDTH, "multiply_adds", "multiply-adds"),
-        "Same parameters is not same time: "
+        "Same width is not same cost" + _ratio(rows, WIDTH, "multiply_adds", "multiply-adds"),
+        "Same parameters is not same time"
         + _ratio(rows, PARAMETERS, "seconds_of_512", "seconds for 512 sequences"),
     ]
     if len(tasks) > 1:
@@ -93,12 +93,12 @@ def _ratio(rows: Sequence[BenchmarkRow], comparison: str, cost: str, words: str)
     longest = max((row.delay for row in own), default=0)
     own = [row for row in own if row.delay == longest]
     if len({row.cell for row in own}) < 2:
-        return "it was not put to the test, with one cell."
+        return "; with one cell there is nothing to see of that here."
     least = min(own, key=lambda row: row.costs[cost].mean)
     most = max(own, key=lambda row: row.costs[cost].mean)
     times = most.costs[cost].mean / max(least.costs[cost].mean, 1e-300)
     return (
-        f"at delay {longest} {most.cell} {most.init} takes {times:.3g} times the {words} of "
+        f": at delay {longest} {most.cell} {most.init} takes {times:.3g} times the {words} of "
         f"{least.cell} {least.init}."
     )
 
