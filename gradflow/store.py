@@ -304,12 +304,12 @@ def _digest_of(config: str) -> str | None:
 
 
 def _remove_replaced(folder: Path, files: Iterable[str], digest: str | None) -> None:
-    """Remove what a run of other settings left: its tables and figures would mix with the new."""
-    if _digest_in(folder) in (None, digest):
-        return
-    (folder / _RESULT).unlink(missing_ok=True)
-    old = [*folder.glob("*.csv"), *(folder / _FIGURES).glob("*.png")]
-    old += (folder / _FIGURES).glob("*.svg")
+    """Remove what a run of other settings or of another style left: it would mix with the new."""
+    old = [*(folder / _FIGURES).glob("*.pdf")]  # of figures for paper; the screen has none
+    if _digest_in(folder) not in (None, digest):
+        (folder / _RESULT).unlink(missing_ok=True)
+        old += [*folder.glob("*.csv"), *(folder / _FIGURES).glob("*.png")]
+        old += (folder / _FIGURES).glob("*.svg")
     for path in old:
         if path.relative_to(folder).as_posix() not in files:
             path.unlink()

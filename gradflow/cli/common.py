@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 import typer
 
+from gradflow.cli.checks import passed_checks
 from gradflow.cli.options import FORMATS, STYLES
 from gradflow.cli.progress import ProgressReport
 from gradflow.cli.streams import kept_for_the_result, say, write_result, write_table
@@ -200,6 +201,8 @@ def close(request: Request, result: Result, outputs: Outputs, *, shown: Path) ->
         if not check.passed:
             say(f"Check failed: {check.name} ({check.detail})")
     if not request.quiet:
+        if passed := passed_checks(result.checks):
+            say(passed)
         if request.format != "table":  # the table has them below it
             for note in outputs.notes:
                 say(f"Note: {note}")

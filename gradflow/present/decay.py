@@ -57,12 +57,15 @@ def decay_outputs(result: DecayResult, *, style: str = "screen") -> Outputs:
 def decay_table(result: DecayResult) -> TextTable:
     """Return the table of a decay, a rich renderable: a section per cell and candidate gain.
 
-    Logarithms are base 10, the departure is in nats per step, the half-life in steps. The gate as
+    Logarithms are base 10, the departure is in nats per step (what is round-off in the run's dtype
+    reads 0, and the heading says below what), the half-life in steps. The gate as
     realised over the run has its own column where it is not the value asked for, to six digits.
     """
     last = {int(curve.steps[-1]) for curve in result.curves if curve.steps.size}
     at = f"T={last.pop()}" if len(last) == 1 else "T, the last"
     ranged = any(_realised(curve) != number_text(curve.gate_value) for curve in result.curves)
+    least = words.round_off(result)
+    rounded = any(0.0 < abs(curve.departure or 0.0) < least for curve in result.curves)
     columns = [
         Column("cell", numeric=False),
         Column("gain"),
@@ -73,14 +76,14 @@ def decay_table(result: DecayResult) -> TextTable:
         Column("log10\nnorm at T"),
         Column("T log10\ngate"),
         Column("half-life\nsteps"),
-        Column("departure\nnats/step"),
+        Column("departure\nnats/step" + (f"\n(0: <{least:g})" if rounded else "")),
     ]
     notes = [*result.notes, *(note for curve in result.curves for note in curve.notes)]
     return TextTable(
         title=f"How much of step 0 is still felt at step {at} ({words.conditions(result)})",
         columns=tuple(columns),
         sections=tuple(
-            tuple((panel.name, *_cells(curve, ranged=ranged)) for curve in _by_gate(panel))
+            tuple((panel.name, *_cells(curve, least, ranged=ranged)) for curve in _by_gate(panel))
             for panel in words.panels_of(result)
         ),
         notes=tuple(dict.fromkeys(notes)),
@@ -154,8 +157,9 @@ def _realised(curve: DecayCurve) -> str:
     return range_text(curve.gate_min, curve.gate_max)
 
 
-def _cells(curve: DecayCurve, *, ranged: bool) -> tuple[str, ...]:
-    trend = curve.trend_log10
+def _cells(curve: DecayCurve, least: float, *, ranged: bool) -> tuple[str, ...]:
+    trend, departure = curve.trend_log10, curve.departure
+    is_rounding = departure is not None and abs(departure) < least
     return (
         number_text(curve.candidate_gain),
         number_text(curve.gate_value),
@@ -165,7 +169,7 @@ def _cells(curve: DecayCurve, *, ranged: bool) -> tuple[str, ...]:
         log10_text(float(curve.log10_norm[-1])) if curve.steps.size else ABSENT,
         ABSENT if trend is None or not trend.size else number_text(float(trend[-1])),
         _half_life(curve),
-        signed_text(curve.departure),
+        signed_text(0.0 if is_rounding else departure),
     )
 
 

@@ -15,6 +15,7 @@ from gradflow.records.base import FloatArray
 
 _GATE_SYMBOLS = {"forget": "f", "update": "z"}
 MOST_GAINS = 4  # candidate gains that are drawn side by side
+ROUND_OFF = {"float64": 1e-12, "float32": 1e-6}  # nats per step: smaller slopes are rounding
 ON_TREND = 1e-3  # nats per step: the factor per step reads the same to three digits
 
 
@@ -74,6 +75,11 @@ def shown_panels(result: DecayResult) -> tuple[Panel, ...]:
     live = min(gains[1:], key=lambda gain: abs(gain - 1.0))
     kept = (None, gains[0], live)
     return tuple(panel for panel in panels if panel.gain in kept)
+
+
+def round_off(result: DecayResult) -> float:
+    """Return the departure in nats per step below which two slopes are equal in the run's dtype."""
+    return ROUND_OFF.get(str(result.config.get("dtype", "float64")), 0.0)
 
 
 def curve_value(curve: DecayCurve) -> float | None:

@@ -159,3 +159,22 @@ def test_the_heading_says_of_a_bare_cell_only_what_is_so():
     assert "hidden 64" in both
     assert "input gate coupled" in both
     assert "reset gate" not in both
+
+
+def test_a_departure_that_is_rounding_reads_as_zero():
+    """8.9e-15 nats a step is no departure; the heading says below what, and JSON keeps it."""
+    curve = replace(held_curve(0.5), rate=math.log(0.5) + 8.88e-15)
+    row = cells(decay_of(curve))
+    assert row["departure nats/step (0: <1e-12)"] == "0"
+    assert decay_of(curve).to_json()["results"]["curves"][0]["departure"] == pytest.approx(
+        8.88e-15, rel=0.05
+    )
+    small = replace(held_curve(0.5), rate=math.log(0.5) + 1e-9)
+    assert cells(decay_of(small))["departure nats/step"] == "+1e-09"
+
+
+def test_in_float32_more_is_rounding():
+    """Its last digit is 1.2e-7."""
+    curve = replace(held_curve(0.5), rate=math.log(0.5) + 4e-8)
+    single = replace(decay_of(curve), config={"dtype": "float32"})
+    assert cells(single)["departure nats/step (0: <1e-06)"] == "0"
