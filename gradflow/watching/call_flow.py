@@ -11,6 +11,7 @@ from torch import Tensor
 from gradflow.records.watch import BrokenTensor
 from gradflow.watching.capture.call import Call
 from gradflow.watching.twin.broken import first_broken
+from gradflow.watching.twin.gates import gate_rows
 from gradflow.watching.twin.norms import log10_norms
 from gradflow.watching.twin.pulled import Parts
 
@@ -43,7 +44,7 @@ class CallFlow:
         return len(self.logs[0])
 
 
-def flow_as_trained(call: Call, parts: tuple[str, ...], gates: Mapping[str, Tensor]) -> CallFlow:
+def flow_as_trained(call: Call, parts: tuple[str, ...]) -> CallFlow:
     """Return the flow of a step of a user's cell: its new state's gradient as the training has it.
 
     Such a cell is called step by step, so that its states are nodes of the user's own graph.
@@ -62,6 +63,6 @@ def flow_as_trained(call: Call, parts: tuple[str, ...], gates: Mapping[str, Tens
         lengths=None,
         entered=torch.zeros(1, len(rows[0]), dtype=torch.bool),
         final=arrived,
-        gates=gates,
+        gates=gate_rows({name: each.unsqueeze(0) for name, each in call.gates.items()}, None),
         broken=first_broken(x, parts, states, by_time),
     )

@@ -16,21 +16,31 @@ _FRAMES = 40
 
 
 class OptimizerWatch:
-    """Calls `action()` after each step of an optimizer that holds one of these parameters."""
+    """Calls `action()` after each step of an optimizer that holds one of the layers' parameters.
 
-    def __init__(self, parameters: Iterable[nn.Parameter], action: Callable[[], None]) -> None:
-        self._own = {id(each) for each in parameters}
-        self._action = action
-        self._known: weakref.WeakKeyDictionary[Optimizer, bool] = weakref.WeakKeyDictionary()
+    Where none does (the layers are frozen), steps of those that hold another of the model's count.
+    """
+
+    def __init__(
+        self,
+        layers: Iterable[nn.Parameter],
+        model: Iterable[nn.Parameter],
+        action: Callable[[], None],
+    ) -> None:
+        self._layers, self._model = {id(each) for each in layers}, {id(each) for each in model}
+        self._action, self._holds_layers = action, False
+        self._known: weakref.WeakKeyDictionary[Optimizer, tuple[bool, bool]] = (
+            weakref.WeakKeyDictionary()
+        )
         self._handle: RemovableHandle = register_optimizer_step_post_hook(self._after_step)
 
     def _after_step(self, optimizer: Optimizer, *_: object) -> None:
-        ours = self._known.get(optimizer)
-        if ours is None:
-            groups = optimizer.param_groups
-            ours = any(id(each) in self._own for group in groups for each in group["params"])
-            self._known[optimizer] = ours
-        if ours:
+        if optimizer not in self._known:
+            held = {id(each) for group in optimizer.param_groups for each in group["params"]}
+            self._known[optimizer] = bool(held & self._layers), bool(held & self._model)
+        layers, model = self._known[optimizer]
+        self._holds_layers |= layers
+        if layers or (model and not self._holds_layers):
             self._action()
 
     def remove(self) -> None:

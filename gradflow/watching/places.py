@@ -36,7 +36,8 @@ def cell_places(
     """
     module = watched.module
     levels = module.num_layers if isinstance(module, nn.RNNBase) else 1
-    hidden = int(getattr(module, "hidden_size", widths[-1]))
+    told = getattr(module, "hidden_size", None)
+    hidden = told if isinstance(told, int) else widths[-1]
     return [
         CellPlace(
             name=watched.name,

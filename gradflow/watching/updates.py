@@ -18,6 +18,7 @@ from gradflow.watching.optimizers import OptimizerWatch, calling_scaler
 from gradflow.watching.window import Window
 
 _PATIENCE = 2  # updates without a gradient in any layer, until that is told
+_LEFT_OUT = "The gradients were cleared without a step of the optimizer."
 _OVERFLOWED = "Updates before this one were skipped by the GradScaler: their gradients overflowed."
 
 
@@ -50,13 +51,12 @@ class Updates:
         self.are_by_hand = False
         self._model, self._watched, self._every, self._scaler = model, watched, every, scaler
         self._guard, self._emit = guard, emit
-        self._gradient_came = self._overflowed = self._was_told = False
+        self._gradient_came = self._overflowed = self._was_told = self._has_stepped = False
+        self._last: dict[int, tuple[Tensor, ...]] = {}
         self._skipped: Counter[str] = Counter()
         self._empty = 0
-        own = [p for each in watched for p in each.module.parameters() if p.requires_grad]
-        self._optimizers = OptimizerWatch(
-            own or list(model.parameters()), lambda: guard(self._after_step)
-        )
+        own = [parameter for each in watched for parameter in each.module.parameters()]
+        self._optimizers = OptimizerWatch(own, model.parameters(), lambda: guard(self._after_step))
         self._window: Window | None = None
         self._open_if_due()
 
@@ -69,6 +69,15 @@ class Updates:
         """Count a call that is not of the training: it is told if there are no others."""
         self._skipped[why] += 1
 
+    @property
+    def remembers(self) -> bool:
+        """Whether last states are kept: the next update, which is sampled, may begin with them."""
+        return (self.count + 1) % self._every == 0
+
+    def remember(self, index: int, last: tuple[Tensor, ...]) -> None:
+        """Keep the last state of a call in an update that is not sampled."""
+        self._last[index] = tuple(part.detach() for part in last)
+
     def on_call(self, index: int, call: Call, slots: Slots) -> None:
         """Take a call of a module in a forward pass that is recorded."""
         if self._window is not None and self._window.has_arrivals:
@@ -76,7 +85,8 @@ class Updates:
         elif self._window is None and self.are_by_hand and self._gradient_came:
             self._next()
         if self._window is not None:
-            self._window.capture(index, call, slots)
+            self._window.capture(index, call, slots, self._last.get(index, ()))
+            self._last[index] = call.final
         elif self.are_by_hand:
             for values in slots.values():
                 if is_recorded(values):
@@ -91,6 +101,7 @@ class Updates:
     def remove(self) -> None:
         """Take all hooks off."""
         self._optimizers.remove()
+        self._last.clear()
         if self._window is not None:
             self._window.discard()
             self._window = None
@@ -99,7 +110,7 @@ class Updates:
 
     def _after_step(self) -> None:
         """After an optimizer's step."""
-        self.are_by_hand = False
+        self.are_by_hand, self._has_stepped = False, True
         window = self._window
         if window is not None:
             self._scaler = calling_scaler() or self._scaler
@@ -117,6 +128,9 @@ class Updates:
             window.discard()
             self._overflowed = True
             self._window = self._new_window()
+        elif self._has_stepped:  # a loop that left a step out, as after a NaN
+            window.notes[_LEFT_OUT] = None
+            self._finish(window)
         else:
             self._finish(window)
             self.are_by_hand = True
@@ -145,6 +159,8 @@ class Updates:
         self.count += 1
         self._gradient_came = False
         self._open_if_due()
+        if not (self.is_sampling or self.remembers):
+            self._last.clear()
 
     def _open_if_due(self) -> None:
         if self._window is None and self.count % self._every == 0:

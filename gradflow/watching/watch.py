@@ -28,6 +28,7 @@ from gradflow.errors import SettingError
 from gradflow.records.watch import FlowSample
 from gradflow.watching.capture.call import Call, Slots, cell_call, layer_call
 from gradflow.watching.capture.hooks import Hook, LayerHook, is_recorded
+from gradflow.watching.capture.layout import parts_of
 from gradflow.watching.capture.modules import WatchedModule, watched_modules
 from gradflow.watching.dropout import draws_masks
 from gradflow.watching.faults import warn
@@ -121,8 +122,11 @@ class Watch:
                 self._guarded(self._note_generator, index, module)
 
         def after(module: nn.Module, args: Any, kwargs: Mapping[str, Any], answer: Any) -> None:
-            if self._updates.is_sampling or self._updates.are_by_hand:
+            updates = self._updates
+            if updates.is_sampling or updates.are_by_hand:
                 self._guarded(self._capture, index, module, args, kwargs, answer)
+            elif updates.remembers and torch.is_grad_enabled() and self._model.training:
+                self._guarded(self._remember, index, answer)
 
         module = watched.module
         hook = LayerHook if watched.sort == "layer" else Hook
@@ -149,12 +153,31 @@ class Watch:
             return
         call: Call
         slots: Slots
-        if isinstance(module, nn.RNNBase):
-            call, slots = layer_call(module, args, kwargs, answer, state)
-        else:
-            call, slots = cell_call(args, kwargs, answer)
+        try:
+            if isinstance(module, nn.RNNBase):
+                call, slots = layer_call(module, args, kwargs, answer, state)
+            else:
+                call, slots = cell_call(args, kwargs, answer)
+        except (TypeError, ValueError) as other:
+            self._leave_out(index, other)
+            return
         if any(map(is_recorded, slots.values())):
             self._updates.on_call(index, call, slots)
+
+    def _leave_out(self, index: int, why: Exception) -> None:
+        """Watch a module no longer whose calls are of another form; the others are."""
+        pre, after = self._handles[2 * index : 2 * index + 2]
+        pre.remove()
+        after.remove()
+        watched = self.modules[index]
+        warn(
+            f"gradflow.watch leaves out {watched.name}, whose calls are not of the form of a "
+            f"{'layer' if watched.sort == 'layer' else 'cell'} of torch: {why}"
+        )
+
+    def _remember(self, index: int, answer: Any) -> None:
+        is_layer = isinstance(self.modules[index].module, nn.RNNBase)
+        self._updates.remember(index, parts_of(answer[1] if is_layer else answer))
 
     # ---- samples and faults
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -18,7 +19,7 @@ from gradflow.watching.capture.hooks import is_recorded, on_arrival
 from gradflow.watching.capture.modules import WatchedModule
 from gradflow.watching.flow_layers import flow_layer
 from gradflow.watching.flow_sums import FlowSum
-from gradflow.watching.own_cells import gates_as_trained
+from gradflow.watching.own_cells import told_gates
 from gradflow.watching.parameter_norms import ParameterNorms
 from gradflow.watching.places import cell_places, entering_of, part_names
 from gradflow.watching.replay_calls import replay_calls
@@ -96,21 +97,31 @@ class Window:
 
     # ---- while the user's forward pass runs
 
-    def capture(self, index: int, call: Call, slots: Slots) -> None:
-        """Note a call of a module, and hang on to its outputs."""
+    def capture(self, index: int, call: Call, slots: Slots, earlier: Sequence[Tensor] = ()) -> None:
+        """Note a call of a module, and hang on to its outputs.
+
+        Args:
+            index: which module.
+            call, slots: the call, and its outputs by slot.
+            earlier: the module's last state before this pass, where it is known.
+        """
         if self._pass.has_arrivals:
             self.end_pass()
+        watched = self._watched[index]
+        if watched.torchs_own is None:
+            call.gates = told_gates(watched, call)
         chains = self._pass.chains.setdefault(index, Chains())
-        joins = call.layout.lengths is None and self._watched[index].directions == 1
-        entry = chains.add(call, may_join=joins)
+        joins = call.layout.lengths is None and watched.directions == 1
+        entry = chains.add(call, earlier, may_join=joins)
         self._shapes[index] = _Shape(
-            part_names(self._watched[index], call),
+            part_names(watched, call),
             tuple(part.shape[-1] for part in call.final),
             str(call.precision).removeprefix("torch."),
         )
         for slot, values in slots.items():
             if is_recorded(values):
-                on_arrival(values, _Arrive(self, self._pass, index, call, entry, slot))
+                place = _Arrive(self, self._pass, index, call, entry, slot)
+                on_arrival(values, place, of_layer=watched.sort == "layer")
 
     # ---- while the user's backward pass runs
 
@@ -186,11 +197,8 @@ class Window:
             if entry.kept is not None
         }
         if tensors is None:
-            gates = gates_as_trained(watched, list(calls.values()))
-            flows = {
-                entry: [flow_as_trained(call, self._shapes[index].parts, values)]
-                for (entry, call), values in zip(calls.items(), gates, strict=True)
-            }
+            parts = self._shapes[index].parts
+            flows = {entry: [flow_as_trained(call, parts)] for entry, call in calls.items()}
         else:
             found = replay_calls(watched, list(calls.values()), tensors)
             flows = dict(zip(calls, found, strict=True))
@@ -249,7 +257,8 @@ class Window:
         """Count what is done within as the sample's cost."""
         before = time.perf_counter()
         try:
-            yield
+            with np.errstate(all="ignore"):  # infinities are results here
+                yield
         finally:
             self.seconds += time.perf_counter() - before
 

@@ -95,7 +95,7 @@ def test_a_loss_on_one_state_alone(read: Read):
 
 @pytest.mark.parametrize("kind", ["LSTM", "GRU"])
 @pytest.mark.parametrize("sorted_", [True, False])
-@pytest.mark.parametrize("read", [read_outputs, read_states])
+@pytest.mark.parametrize("read", [read_outputs, read_states, read_both])
 def test_packed_sequences(kind: str, sorted_: bool, read: Read):
     """Distances count from each sample's own end, whatever order the batch is packed in."""
     lengths = torch.tensor([7, 4, 2] if sorted_ else [2, 7, 4])

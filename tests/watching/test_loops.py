@@ -178,6 +178,26 @@ def test_truncated_backpropagation_is_a_cut_at_the_window():
     assert flow.samples[1].layers[0].steps == 6
 
 
+@pytest.mark.parametrize(("every", "cuts"), [(1, [None, 6, 6, 6]), (2, [None, 6]), (3, [None, 6])])
+def test_a_state_that_goes_on_is_known_whatever_is_sampled(every: int, cuts: list[int | None]):
+    """The update before a sampled one is looked at for its last states, and nothing else."""
+    model = Windows()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    with watch(model, every=every) as flow:
+        for seed in range(4):
+            model(normal(6, 3, 3, seed=seed)).backward()
+            optimizer.step()
+    assert [sample.layers[0].cut_at for sample in flow.samples] == cuts
+
+
+def test_a_first_state_of_ones_own_is_no_cut():
+    """Random numbers to begin with carry nothing over."""
+    layer = layer_of("GRU", 3, 5)
+    model = Reader(layer, lambda rnn, x: rnn(x, torch.randn(1, 3, 5).double())[0][-1].sum())
+    sample = one_sample(model, normal(7, 3, 3, seed=1), steps=3)
+    assert sample.layers[0].cut_at is None
+
+
 def test_windows_within_one_update_are_measured_each_from_its_own_end():
     """Three windows, three backward passes, one step: a profile of one window's length."""
     model = Windows()

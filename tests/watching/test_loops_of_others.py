@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from gradflow.records.watch import FlowSample
+from gradflow.records.watch import BrokenTensor, FlowSample
 from gradflow.watching.faults import WatchWarning
 from gradflow.watching.watch import watch
 from tests.cases import normal
@@ -279,3 +279,82 @@ def test_a_layer_whose_output_is_not_used_has_no_gradient():
     assert (unused.steps, unused.arrives, unused.log10_dL_dh) == (7, None, (None,) * 7)
     assert unused.horizon_reason == "no gradient"
     assert layer_at(sample).arrives == (0, 0)
+
+
+@pytest.mark.parametrize("how", ["plain", "batch first", "alone"])
+def test_an_output_that_is_written_into_is_no_other(how: str):
+    """A mask or an inplace dropout on the output leaves the gradient of what the layer gave."""
+    layer = layer_of("LSTM", 3, 5, batch_first=how == "batch first")
+    x = {"plain": X, "batch first": X.transpose(0, 1).contiguous(), "alone": X[:, 0]}[how]
+
+    def written(rnn: Any, given: Tensor) -> Tensor:
+        output = rnn(given)[0]
+        output[1] = 0.0
+        return output.mul_(2.0).square().sum()
+
+    twin = PerStep(layer)
+    loss = written(twin, x)
+    assert_same_profiles(one_update(Reader(layer, written), x), loss, twin)
+
+
+def test_a_step_that_is_left_out_is_no_update():
+    """A loop that clears its gradients after a NaN, and goes on, has done no update."""
+    layer = layer_of("GRU", 3, 5)
+    optimizer = torch.optim.SGD(layer.parameters(), lr=0.01)
+    broken = X.clone()
+    broken[2] = math.nan
+    with watch(layer, every=2) as flow:
+        for x in (X, X, broken, X, X):
+            optimizer.zero_grad()
+            loss = last_output(layer, x)
+            loss.backward()
+            if bool(torch.isfinite(loss)):
+                optimizer.step()
+    assert [sample.update for sample in flow.samples] == [0, 2]
+    assert flow.updates == 4
+    assert flow.samples[1].layers[0].first_non_finite == BrokenTensor("input", 2)
+    assert "without a step" in flow.samples[1].notes[0]
+
+
+def test_a_subclass_with_another_answer_is_left_out():
+    """What answers otherwise than torch's layers is told once; the others are watched."""
+
+    class Outputs(nn.LSTM):
+        def forward(self, x: Tensor) -> Tensor:  # type: ignore[override]
+            return super().forward(x)[0]
+
+    class Two(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second = Outputs(3, 4, dtype=torch.float64), layer_of("GRU", 4, 5)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return last_output(self.second, self.first(x))
+
+    with pytest.warns(WatchWarning, match="leaves out first") as told:
+        sample = one_update(Two(), X)
+    assert len(told) == 1
+    assert [layer.name for layer in sample.layers] == ["second"]
+
+
+def test_frozen_layers_are_updated_with_the_head():
+    """An optimizer of the head alone ends the updates of a model whose layer is frozen."""
+
+    class Frozen(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.below = nn.Linear(3, 3, dtype=torch.float64)
+            self.rnn = layer_of("LSTM", 3, 5).requires_grad_(False)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return last_output(self.rnn, self.below(x))
+
+    model = Frozen()
+    optimizer = torch.optim.SGD(model.below.parameters(), lr=0.1)
+    with watch(model, every=1) as flow:
+        for _ in range(2):
+            optimizer.zero_grad()
+            model(X).backward()
+            optimizer.step()
+    assert [sample.update for sample in flow.samples] == [0, 1]
+    assert None not in flow.samples[0].layers[0].log10_dL_dh

@@ -24,7 +24,8 @@ class Call:
     lay (`start` empty where none was given), `precision` what it computed in. `generator_state` is
     that of the CPU's generator before the call, where the layer then drew masks of dropout.
     `c_holds_h` is True where the gradient of a new c has what h of the same step hands it: where a
-    cell computes h from c in the user's graph, and not in one fused operation.
+    cell computes h from c in the user's graph, and not in one fused operation. `gates` are the
+    values of a cell that has no twin to show them, (rows, width).
     """
 
     layout: Layout
@@ -36,6 +37,7 @@ class Call:
     precision: torch.dtype
     generator_state: Tensor | None = None
     c_holds_h: bool = False
+    gates: Mapping[str, Tensor] = field(default_factory=dict)
     arrived: dict[str | int, Tensor] = field(default_factory=dict)
 
     @property

@@ -2,6 +2,8 @@
 
 A call goes on from an earlier one where its first state is, number by number, the last one of that
 call. Where the graph goes along, gradients do; where it does not (`detach`), the run is cut there.
+A state of the update before that goes on without its graph is a cut, too: truncated
+backpropagation.
 """
 
 from __future__ import annotations
@@ -73,18 +75,20 @@ class Chains:
 
     found: list[Chain] = field(default_factory=list)
 
-    def add(self, call: Call, *, may_join: bool) -> Entry:
+    def add(self, call: Call, earlier: Sequence[Tensor], *, may_join: bool) -> Entry:
         """Put a call into its run; return its entry.
 
         Args:
             call: the new one.
+            earlier: the module's last state before this pass, empty where nobody knows.
             may_join: False for padded calls and for those that read both ways.
         """
         start = () if _is_zero(call.start) else call.start
         before = self._before(start, call) if may_join and start else None
         link = Link.FRESH
         if start and not call.carries_graph:
-            link = Link.CUT
+            carried = before is not None or _goes_on(earlier, start)
+            link = Link.CUT if carried else Link.FRESH
         elif before is not None:
             link = Link.JOINED
         entry = Entry(call.steps, link, weakref.ref(call))
@@ -114,6 +118,21 @@ def _same(one: Sequence[Tensor], other: Sequence[Tensor]) -> bool:
         a.shape == b.shape and a.dtype == b.dtype and torch.equal(a, b)
         for a, b in zip(one, other, strict=True)
     )
+
+
+def _goes_on(earlier: Sequence[Tensor], start: Sequence[Tensor]) -> bool:
+    """Return whether a row of the first state is the same row of an earlier last one, and not zero.
+
+    Loops reset the rows whose sequence ended, and go on with the others.
+    """
+    alike = len(earlier) == len(start) and all(
+        one.shape == other.shape for one, other in zip(earlier, start, strict=True)
+    )
+    if not alike or not start:
+        return False
+    rows = [(a.to(b) == b).all(dim=-1) for a, b in zip(earlier, start, strict=True)]
+    live = [part.any(dim=-1) for part in start]
+    return bool((torch.stack(rows).all(dim=0) & torch.stack(live).any(dim=0)).any())
 
 
 def _is_zero(parts: Sequence[Tensor]) -> bool:

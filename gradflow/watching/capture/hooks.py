@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.graph import get_gradient_edge
+from torch.autograd.graph import GradientEdge, Node, get_gradient_edge
 
 
 class Hook:
@@ -68,10 +68,42 @@ class Arrival:
             self._action(gradient)
 
 
-def on_arrival(values: Tensor, action: Callable[[Tensor], None]) -> None:
-    """Call `action(gradient)` whenever a backward pass brings the whole gradient of a tensor."""
+def on_arrival(values: Tensor, action: Callable[[Tensor], None], *, of_layer: bool = False) -> None:
+    """Call `action(gradient)` whenever a backward pass brings the whole gradient of a tensor.
+
+    Args:
+        values: an output or a state.
+        action: takes the gradient, in the layout of `values`.
+        of_layer: whether one of torch's layers made it, which may have turned it round last.
+    """
     edge = get_gradient_edge(values)
-    edge.node.register_prehook(Arrival(edge.output_nr, action))
+    node, number, laid_out = _below_views(edge) if of_layer else (*edge[:2], _as_it_is)
+    node.register_prehook(Arrival(number, lambda gradient: action(laid_out(gradient))))
+
+
+def _as_it_is(gradient: Tensor) -> Tensor:
+    return gradient
+
+
+def _below_views(edge: GradientEdge) -> tuple[Node, int, Callable[[Tensor], Tensor]]:
+    """Return the node that made the numbers, and what brings its gradient to the tensor's layout.
+
+    A layer turns its output round for `batch_first`, or takes the batch away. Where a user then
+    writes into that view (a mask, an inplace dropout), its node leaves the graph; this one stays.
+    """
+    node = edge.node
+    for name, laid_out in _VIEWS.items():
+        if node.name().startswith(name):
+            below, number = node.next_functions[0]
+            if below is not None:
+                return below, number, laid_out
+    return node, edge.output_nr, _as_it_is
+
+
+_VIEWS: dict[str, Callable[[Tensor], Tensor]] = {
+    "TransposeBackward": lambda gradient: gradient.transpose(0, 1),
+    "SqueezeBackward": lambda gradient: gradient.squeeze(1),
+}
 
 
 def is_recorded(values: object) -> bool:

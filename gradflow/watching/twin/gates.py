@@ -52,9 +52,9 @@ def gate_rows(gates: Mapping[str, Tensor], lengths: Tensor | None) -> dict[str, 
 
 
 def _rows(values: Tensor, lengths: Tensor | None) -> Tensor:
-    ends = (values < SATURATED) | (values > 1.0 - SATURATED)
+    ends = (values - 0.5).abs_() > 0.5 - SATURATED
     steps, rows, units = values.shape
-    totals, saturated = values.sum(dim=-1).double(), ends.sum(dim=-1).double()
+    totals, saturated = values.sum(dim=-1).double(), ends.count_nonzero(dim=-1).double()
     own = torch.ones(steps, rows, dtype=torch.float64, device=values.device)
     if lengths is not None:
         own = (torch.arange(steps, device=values.device).unsqueeze(1) < lengths).double()

@@ -12,8 +12,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from gradflow.cells.activations import tanh_slope
 from gradflow.watching.twin.pulled import Parts, Pulled, Weights
-from gradflow.watching.twin.slopes import sigmoid_slope_at, tanh_slope_at
+from gradflow.watching.twin.slopes import is_near_one
 
 
 class LSTMTwin:
@@ -29,7 +30,7 @@ class LSTMTwin:
     def __init__(self, weights: Weights, drive: Tensor, start: Parts) -> None:
         steps, rows, _ = drive.shape
         self._weights, self._before = weights, drive
-        self._start_c = start[1]
+        self._start_c, self._one = start[1], drive.new_ones(())
         self._gates = torch.empty_like(drive)
         hidden = weights.recurrent.shape[0] // 4
         self._c = drive.new_empty(steps, rows, hidden)
@@ -68,35 +69,48 @@ class LSTMTwin:
     def pull(self, arriving: Parts) -> Pulled:
         """Pull gradients back through time; see `Twin.pull`."""
         recurrent, project = self._weights.recurrent, self._weights.projection
-        through, readout = self._slopes()
         forget = self._gates.chunk(4, dim=-1)[1]
+        drive, is_near_end = torch.empty_like(self._gates), self._is_near_end()
         to_h, to_c = arriving
         start_h, start_c = torch.zeros_like(to_h[0]), torch.zeros_like(to_c[0])
         for t in reversed(range(len(to_h))):
             to_m = to_h[t] if project is None else to_h[t] @ project
-            into_c = to_c[t].addcmul_(readout[t], to_m)
-            writing, showing = through[t].tensor_split((3 * into_c.shape[-1],), dim=-1)
+            readout = self._slopes(t, drive[t], is_near_end=is_near_end)
+            into_c = to_c[t].addcmul_(readout, to_m)
+            writing, showing = drive[t].tensor_split((3 * into_c.shape[-1],), dim=-1)
             writing.unflatten(-1, (3, -1)).mul_(into_c.unsqueeze(1))
             showing.mul_(to_m)
             earlier_h, earlier_c = (to_h[t - 1], to_c[t - 1]) if t else (start_h, start_c)
-            earlier_h.addmm_(through[t], recurrent)
+            earlier_h.addmm_(drive[t], recurrent)
             earlier_c.addcmul_(forget[t], into_c)
-        return Pulled((to_h, to_c), (start_h, start_c), through)
+        return Pulled((to_h, to_c), (start_h, start_c), drive)
 
     def readout(self) -> Tensor:
         """Return dm_t/dc_t = o sech^2(c_t), (time, rows, hidden)."""
-        o = self._gates.chunk(4, dim=-1)[3]
-        return o * tanh_slope_at(self._c, self._squashed)
+        return self._gates.chunk(4, dim=-1)[3] * tanh_slope(self._c)
 
-    def _slopes(self) -> tuple[Tensor, Tensor]:
-        """Return what each gate's pre-activation does to c (o: to m), and dm_t/dc_t."""
-        i, f, g, o = self._gates.chunk(4, dim=-1)
-        before = self._before.chunk(4, dim=-1)
-        through = torch.empty_like(self._before)
+    def _is_near_end(self) -> bool:
+        """Return whether any gate or squashed number is so near 1 that slopes need its argument."""
+        return is_near_one(self._gates) or is_near_one(self._squashed)
+
+    def _slopes(self, t: int, through: Tensor, *, is_near_end: bool) -> Tensor:
+        """Write what a step's pre-activations do to c (o: to m); return dm_t/dc_t.
+
+        It is done step by step, while the numbers are in the processor's cache.
+        """
+        i, _, g, o = self._gates[t].chunk(4, dim=-1)
         by_i, by_f, by_g, by_o = through.chunk(4, dim=-1)
-        old = torch.cat([self._start_c.unsqueeze(0), self._c[:-1]])
-        torch.mul(g, sigmoid_slope_at(before[0], i), out=by_i)
-        torch.mul(old, sigmoid_slope_at(before[1], f), out=by_f)
-        torch.mul(i, tanh_slope_at(before[2], g), out=by_g)
-        torch.mul(self._squashed, sigmoid_slope_at(before[3], o), out=by_o)
-        return through, self.readout()
+        if is_near_end:
+            before = self._before[t]
+            torch.mul(torch.sigmoid(-before), self._gates[t], out=through)
+            by_g.copy_(tanh_slope(before.chunk(4, dim=-1)[2]))
+            squash = tanh_slope(self._c[t])
+        else:
+            torch.addcmul(self._gates[t], self._gates[t], self._gates[t], value=-1.0, out=through)
+            torch.addcmul(self._one, g, g, value=-1.0, out=by_g)
+            squash = torch.addcmul(self._one, self._squashed[t], self._squashed[t], value=-1.0)
+        by_i.mul_(g)
+        by_f.mul_(self._c[t - 1] if t else self._start_c)
+        by_g.mul_(i)
+        by_o.mul_(self._squashed[t])
+        return squash.mul_(o)
