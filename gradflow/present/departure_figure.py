@@ -52,7 +52,7 @@ def departure_figure(result: DecayResult, *, style: str = "screen") -> Figure:
             rows=max(1, math.ceil(len(sweeps) / columns)),
             columns=columns,
             label_room=room + 1.6 * theme.em,
-            height=1.15 * theme.panel_height,
+            tall=1.15,
             between=5.6,
         )
         texts = Words(words.TITLE, words.conditions(result), words.caption_of(result))

@@ -47,12 +47,18 @@ Draw = Callable[[Axes, InspectedLayer, Theme], None]
 
 
 @dataclass(frozen=True)
-class _Text:
-    """What a figure calls itself and its axes."""
+class Profile:
+    """What a figure calls itself and its axes (x, y)."""
 
     title: str
-    x: str
-    y: str
+    axes: tuple[str, str]
+
+
+LAG = Profile(
+    "How much of a state is felt k steps later", ("lag k (steps)", f"{LAG_NORM}  (log scale)")
+)
+GRADIENT = Profile("The gradient of the loss at every state", ("step t", "norm  (log scale)"))
+GATES = Profile("Where the gates stand", ("gate value", "share of steps and units"))
 
 
 def lag_figure(result: InspectResult, *, style: str = "screen") -> Figure:
@@ -65,11 +71,8 @@ def lag_figure(result: InspectResult, *, style: str = "screen") -> Figure:
             (Line2D([], [], color=QUIET, lw=theme.line, linestyle=":"), "a thousandth"),
             (Line2D([], [], color=INK, marker="o", linestyle="none"), "memory horizon"),
         ]
-        texts = _Text(
-            "How much of a state is felt k steps later", "lag k (steps)", f"{LAG_NORM}  (log scale)"
-        )
         draw = partial(draw_lag, scale=lag_scale(layers))
-        return _figure(result, layers, draw, texts=texts, legend=legend, theme=theme)
+        return _figure(result, layers, draw, texts=LAG, legend=legend, theme=theme)
 
 
 def gradient_figure(result: InspectResult, *, style: str = "screen") -> Figure:
@@ -85,9 +88,8 @@ def gradient_figure(result: InspectResult, *, style: str = "screen") -> Figure:
         if scale.zeros:
             zero = Line2D([], [], color=INK, linestyle="none", marker="v", mfc="white")
             legend.append((zero, _GONE))
-        texts = _Text("The gradient of the loss at every state", "step t", "norm  (log scale)")
         draw = partial(draw_gradient, scale=scale)
-        return _figure(result, layers, draw, texts=texts, legend=legend, theme=theme)
+        return _figure(result, layers, draw, texts=GRADIENT, legend=legend, theme=theme)
 
 
 def gate_figure(result: InspectResult, *, style: str = "screen") -> Figure:
@@ -102,9 +104,8 @@ def gate_figure(result: InspectResult, *, style: str = "screen") -> Figure:
             )
             for name, look in ((name, gate_name_look(name)) for name in names)
         ]
-        texts = _Text("Where the gates stand", "gate value", "share of steps and units")
         draw = partial(draw_gates, highest=highest_share(layers))
-        return _figure(result, layers, draw, texts=texts, legend=legend, theme=theme)
+        return _figure(result, layers, draw, texts=GATES, legend=legend, theme=theme)
 
 
 def lag_scale(layers: Sequence[InspectedLayer]) -> Scale:
@@ -178,7 +179,7 @@ def _figure(
     layers: Sequence[InspectedLayer],
     draw: Draw,
     *,
-    texts: _Text,
+    texts: Profile,
     legend: list[tuple[Line2D, str]],
     theme: Theme,
 ) -> Figure:
@@ -196,8 +197,8 @@ def _figure(
         title = panel_title(words.layer_title(layer), inches_of(ax)[0], theme)
         ax.set_title(title, parse_math=False)
         draw(ax, layer, theme)
-        ax.set_xlabel(texts.x if index >= len(shown) - columns else "")
-        ax.set_ylabel(texts.y if index % columns == 0 else "")
+        ax.set_xlabel(texts.axes[0] if index >= len(shown) - columns else "")
+        ax.set_ylabel(texts.axes[1] if index % columns == 0 else "")
         ax.tick_params(labelleft=index % columns == 0)
     for ax in panels[len(shown) :]:
         ax.set_axis_off()

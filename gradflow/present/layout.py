@@ -49,6 +49,7 @@ class Grid:
     tick_room: float = 6.5  # em, left of the first column
     height: float | None = None  # inches, of one panel
     between: float = _BETWEEN  # em, between rows; more where every row names its x axis
+    tall: float = 1.0  # of the theme's height of a panel, where `height` is not given
     titled: bool = True  # whether panels have titles, which need room above them
     title_lines: int = 1  # see `titled_panels`
 
@@ -156,7 +157,7 @@ def _panel_height(theme: Theme, grid: Grid, around: float) -> float:
     if grid.height is not None:
         return grid.height
     room = (theme.greatest_height - around) / grid.rows
-    return max(min(theme.panel_height, room), _LOWEST)
+    return max(min(grid.tall * theme.panel_height, room), _LOWEST)
 
 
 def _text_bands(theme: Theme, words: Words, inside: float) -> list[tuple[list[str], float]]:

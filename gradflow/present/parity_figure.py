@@ -51,7 +51,7 @@ def parity_figure(result: ParityResult, *, style: str = "screen") -> Figure:
         title = f"{headline(result)}: {short_name(result.a)} and {short_name(result.b)}"
         words = Words(title, caption=_caption(result))
         sheet = make_sheet(theme, grid, words, legend=_legend(rows))
-        _draw(sheet.axes[0][0], rows, names, theme)
+        draw_errors(sheet.axes[0][0], result, theme=theme)
         return describe(sheet.figure, _alt(result, names))
 
 
@@ -59,7 +59,10 @@ def _name(comparison: Comparison) -> str:
     return f"{group_words(comparison.group)} {quantity_words(comparison)}"
 
 
-def _draw(ax: Axes, rows: tuple[Comparison, ...], names: list[str], theme: Theme) -> None:
+def draw_errors(ax: Axes, result: ParityResult, *, theme: Theme) -> None:
+    """Draw every error into `ax`, whose x axis then holds log10 values."""
+    rows = result.comparisons
+    names = [_name(comparison) for comparison in rows]
     low, high = _limits(rows)
     for row, comparison in enumerate(rows):
         color = next(color for color, *_, passed in _KINDS if passed == comparison.passed)

@@ -11,23 +11,25 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from gradflow.errors import UnknownNameError
-from gradflow.present.decay import decay_figure
-from gradflow.present.decay_panel import draw_panel, panel_scale
-from gradflow.present.decay_words import Panel, panels_of
+from gradflow.errors import UnknownNameError, nearest_name
+from gradflow.present.benchmark_gradient import gradient_figure
+from gradflow.present.benchmark_learning import learning_figure
+from gradflow.present.benchmark_scores import accuracy_figure, cost_figure
 from gradflow.present.depth_curves import depth_curves_figure
 from gradflow.present.depth_figure import color_scale, depth_figure, draw_map
 from gradflow.present.depth_words import map_title
 from gradflow.present.inits_figure import inits_figure
 from gradflow.present.norms import NormLabels, draw_norms, norms_figure
 from gradflow.present.params_figure import params_figure
-from gradflow.present.paths_figure import paths_figure
+from gradflow.present.plot_axes import figure_of, place_of
+from gradflow.present.plot_checks import inspect, parity, saturate, speed
+from gradflow.present.plot_decay import blocks, decay, departure, paths
 from gradflow.present.spectrum_figure import draw_spectrum, spectrum_figure
 from gradflow.present.step_figure import step_figure
 from gradflow.present.theme import theme_of
 from gradflow.present.watch_figure import watch_figure
 from gradflow.records import (
-    DecayResult,
+    BenchmarkResult,
     DepthResult,
     InitsResult,
     ParamsResult,
@@ -37,52 +39,30 @@ from gradflow.records import (
 )
 
 __all__ = [
+    "benchmark",
+    "blocks",
     "decay",
+    "departure",
     "depth",
     "depth_curves",
     "inits",
+    "inspect",
     "norms",
     "params",
+    "parity",
     "paths",
+    "saturate",
     "spectrum",
+    "speed",
     "step",
     "watch",
 ]
-
-
-def decay(
-    result: DecayResult,
-    ax: Axes | None = None,
-    *,
-    cell: str | None = None,
-    candidate_gain: float | None = None,
-    style: str = "screen",
-) -> Figure:
-    """Draw a decay: the whole figure, or with `ax` the one panel of a cell and candidate gain.
-
-    Args:
-        result: what `gf.run_decay` measured.
-        ax: where to draw one panel; its y axis then holds log10 values.
-        cell: which cell's panel, where the result has several.
-        candidate_gain: which gain's panel, where the result has several.
-        style: "screen" or "paper" sizes.
-
-    Raises:
-        UnknownNameError: `ax` was given, and not exactly one panel fits.
-    """
-    panels = [panel for panel in panels_of(result) if _fits(panel, cell, candidate_gain)]
-    if ax is None:
-        return decay_figure(result, style=style)
-    if len(panels) != 1:
-        known = "; ".join(panel.title for panel in panels_of(result))
-        raise UnknownNameError(
-            f"one ax takes one panel, and {len(panels)} fit. "
-            f"Name one with cell= and candidate_gain=; there are: {known}."
-        )
-    draw_panel(ax, panels[0], theme=theme_of(style), scale=panel_scale(panels))
-    ax.set_xlabel("T (steps)")
-    ax.set_ylabel(f"{panels[0].quantity}  (log scale)")
-    return _figure_of(ax)
+_BENCHMARKS = {
+    "accuracy": accuracy_figure,
+    "learning": learning_figure,
+    "cost": cost_figure,
+    "gradient": gradient_figure,
+}
 
 
 def norms(
@@ -117,25 +97,7 @@ def norms(
         return norms_figure(at, values, log10=log10, labels=labels, style=style)
     draw_norms(ax, at, values, log10=log10, labels=labels, theme=theme_of(style))
     ax.legend()
-    return _figure_of(ax)
-
-
-def paths(result: DecayResult, *, style: str = "screen") -> Figure:
-    """Draw where the gradients of a decay travel: a panel per cell, gain and gate value.
-
-    Args:
-        result: what `gf.run_decay` measured, with `paths=True`.
-        style: "screen" or "paper" sizes.
-
-    Raises:
-        UnknownNameError: the paths were not measured.
-    """
-    if not result.paths:
-        raise UnknownNameError(
-            "this decay has no paths: they are measured where they are asked for. "
-            "Use gf.DecaySettings(paths=True), or gradflow decay --paths."
-        )
-    return paths_figure(result.paths, style=style)
+    return figure_of(ax)
 
 
 def spectrum(result: SpectrumResult, ax: Axes | None = None, *, style: str = "screen") -> Figure:
@@ -149,7 +111,7 @@ def spectrum(result: SpectrumResult, ax: Axes | None = None, *, style: str = "sc
     if ax is None:
         return spectrum_figure(result, style=style)
     draw_spectrum(ax, result, theme=theme_of(style))
-    return _figure_of(ax)
+    return figure_of(ax)
 
 
 def depth(
@@ -168,18 +130,35 @@ def depth(
     """
     if ax is None:
         return depth_figure(result, style=style)
-    chosen = 0 if panel is None and len(result.maps) == 1 else panel
-    if chosen is None or not 0 <= chosen < len(result.maps):
-        known = "; ".join(f"{place}: {map_title(found)}" for place, found in enumerate(result.maps))
-        raise UnknownNameError(f"one ax takes one map. Name it with panel=; there are: {known}.")
+    chosen = place_of([map_title(found) for found in result.maps], panel, "panel", "map")
     draw_map(ax, result.maps[chosen], theme=theme_of(style), scale=color_scale(result))
     ax.set_xlabel("steps before each sample's own end")
-    return _figure_of(ax)
+    return figure_of(ax)
 
 
 def depth_curves(result: DepthResult, *, style: str = "screen") -> Figure:
     """Draw the same norms as a curve per layer, with the range over the samples."""
     return depth_curves_figure(result, style=style)
+
+
+def benchmark(
+    result: BenchmarkResult, *, figure: str = "accuracy", style: str = "screen"
+) -> Figure:
+    """Draw a benchmark: accuracy by delay, learning curves, cost, or the loss's gradient.
+
+    Args:
+        result: what `gf.run_benchmark` measured.
+        figure: "accuracy", "learning", "cost" or "gradient".
+        style: "screen" or "paper" sizes.
+
+    Raises:
+        UnknownNameError: there is no such figure.
+    """
+    if figure not in _BENCHMARKS:
+        raise UnknownNameError(
+            f"no figure of a benchmark is called {figure!r}. {nearest_name(figure, _BENCHMARKS)}"
+        )
+    return _BENCHMARKS[figure](result, style=style)
 
 
 def inits(result: InitsResult, *, style: str = "screen") -> Figure:
@@ -207,19 +186,8 @@ def watch(run: WatchRun, *, style: str = "screen") -> Figure:
     return watch_figure(run, style=style)
 
 
-def _fits(panel: Panel, cell: str | None, candidate_gain: float | None) -> bool:
-    return cell in (None, panel.cell) and candidate_gain in (None, panel.gain)
-
-
 def _plain(values: Any) -> Any:
     """Return a tensor as a NumPy array (without importing torch), and anything else as it is."""
     if hasattr(values, "detach"):
         return values.detach().cpu().double().numpy()
     return values
-
-
-def _figure_of(ax: Axes) -> Figure:
-    figure = ax.get_figure(root=True)
-    if figure is None:
-        raise UnknownNameError("ax belongs to no figure (it was removed). Pass one that does.")
-    return figure

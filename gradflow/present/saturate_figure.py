@@ -35,10 +35,7 @@ def saturate_figure(result: SaturateResult, *, style: str = "screen") -> Figure:
     """
     subjects, dtypes = words.subjects_of(result), words.dtypes_of(result)
     with theme_context(style) as theme:
-        labels = [
-            shortened(words.subject_title(subject), _WIDEST_LABEL * theme.em, theme.font)
-            for subject in subjects
-        ]
+        labels = _labels(result, theme)
         columns = max(1, min(len(dtypes), 4 if len(words.magnitudes_of(result)) <= 4 else 2))
         grid = Grid(
             rows=max(1, math.ceil(len(dtypes) / columns)),
@@ -54,18 +51,18 @@ def saturate_figure(result: SaturateResult, *, style: str = "screen") -> Figure:
         sheet = make_sheet(theme, grid, texts, legend=_legend(result))
         axes = [ax for row in sheet.axes for ax in row]
         for index, (dtype, ax) in enumerate(zip(dtypes, axes, strict=False)):
-            _draw_panel(ax, result, dtype, theme=theme)
-            ax.set_yticks(
-                range(len(labels)), labels if index % columns == 0 else [""] * len(labels)
-            )
-        for ax in axes[max(0, len(dtypes) - columns) : len(dtypes)]:
-            ax.set_xlabel("magnitude put in")
+            draw_saturation(ax, result, dtype, theme=theme)
+            if index % columns:
+                ax.set_yticklabels([])
+        for ax in axes[: max(0, len(dtypes) - columns)]:
+            ax.set_xlabel("")
         for ax in axes[len(dtypes) :]:
             ax.set_axis_off()
         return describe(sheet.figure, _alt(result))
 
 
-def _draw_panel(ax: Axes, result: SaturateResult, dtype: str, *, theme: Theme) -> None:
+def draw_saturation(ax: Axes, result: SaturateResult, dtype: str, *, theme: Theme) -> None:
+    """Draw the tiles of one dtype into `ax`, a row per cell and implementation."""
     subjects, magnitudes = words.subjects_of(result), words.magnitudes_of(result)
     ax.set_title(dtype)
     ax.grid(visible=False)
@@ -74,6 +71,8 @@ def _draw_panel(ax: Axes, result: SaturateResult, dtype: str, *, theme: Theme) -
     ax.set_xlim(-0.5, max(1, len(magnitudes)) - 0.5)
     ax.set_ylim(max(1, len(subjects)) - 0.5, -0.5)
     ax.set_xticks(range(len(magnitudes)), [words.magnitude_title(m) for m in magnitudes])
+    ax.set_yticks(range(len(subjects)), _labels(result, theme))
+    ax.set_xlabel("magnitude put in")
     ax.tick_params(axis="x", pad=theme.font)
     for label in ax.get_xticklabels():
         label.set_verticalalignment("baseline")  # 10^2 and max on one line
@@ -82,6 +81,12 @@ def _draw_panel(ax: Axes, result: SaturateResult, dtype: str, *, theme: Theme) -
             tile = words.tile_of(result, subject, dtype, magnitude)
             if tile is not None:
                 _draw_tile(ax, tile, at=(column, row), theme=theme)
+
+
+def _labels(result: SaturateResult, theme: Theme) -> list[str]:
+    widest = _WIDEST_LABEL * theme.em
+    titles = [words.subject_title(subject) for subject in words.subjects_of(result)]
+    return [shortened(title, widest, theme.font) for title in titles]
 
 
 def _draw_tile(ax: Axes, tile: Tile, *, at: tuple[int, int], theme: Theme) -> None:

@@ -37,7 +37,7 @@ def spectrum_figure(result: SpectrumResult, *, style: str = "screen") -> Figure:
             subtitle=words.conditions(result),
             caption=f"{words.leading(result)} {words.totals(result)}",
         )
-        grid = Grid(1, 1, label_room=0.6 * theme.em, height=1.25 * theme.panel_height, titled=False)
+        grid = Grid(1, 1, label_room=0.6 * theme.em, tall=1.25, titled=False)
         sheet = make_sheet(theme, grid, texts, legend=_legend(result, theme))
         draw_spectrum(sheet.axes[0][0], result, theme=theme)
         alt = f"Dot plot of {counted(result.count, 'Lyapunov exponent')} by number, in nats per "

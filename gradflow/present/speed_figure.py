@@ -11,10 +11,10 @@ from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, NullL
 
 from gradflow.present.cell_titles import cell_title
 from gradflow.present.end_labels import EndLabel, draw_end_labels
-from gradflow.present.layout import Grid, Words, make_sheet
+from gradflow.present.layout import Grid, Words, make_sheet, panel_title, titled_panels
 from gradflow.present.palette import INK, hue, readable
 from gradflow.present.speed_words import finding, seconds_text
-from gradflow.present.theme import Theme, describe, text_width, theme_context
+from gradflow.present.theme import Theme, describe, inches_of, text_width, theme_context
 from gradflow.records.speed import SpeedCase, SpeedResult, SpeedRow
 
 # colour, marker and dashes of each method: the floor is a limit and no way
@@ -36,7 +36,7 @@ def speed_figure(result: SpeedResult, *, style: str = "screen") -> Figure:
         result: the timings.
         style: "screen" or "paper".
     """
-    groups = _groups(result)
+    groups = list(panels_of_timings(result).values())
     with theme_context(style) as theme:
         columns = min(theme.most_columns, len(groups))
         room = max(text_width(method, theme.font) for method in _LOOKS) + 2.0 * theme.em
@@ -46,7 +46,7 @@ def speed_figure(result: SpeedResult, *, style: str = "screen") -> Figure:
             rows=math.ceil(len(groups) / columns),
             columns=columns,
             label_room=room,
-            height=1.2 * theme.panel_height,
+            tall=1.2,
             between=6.4,
         )
         words = Words(
@@ -54,10 +54,11 @@ def speed_figure(result: SpeedResult, *, style: str = "screen") -> Figure:
             subtitle="Frobenius norm of the joint ds_T/ds_0; medians of rounds in turns",
             caption=" ".join(finding(result, _widest(groups))),
         )
+        grid = titled_panels(theme, grid, list(panels_of_timings(result)))
         sheet = make_sheet(theme, grid, words)
         panels = [ax for row in sheet.axes for ax in row]
         for index, (ax, rows) in enumerate(zip(panels, groups, strict=False)):
-            _draw(ax, rows, theme=theme)
+            draw_timings(ax, rows, theme=theme)
             ax.set_ylabel("time" if index % columns == 0 else "")
         for ax in panels[len(groups) :]:
             ax.set_axis_off()
@@ -65,12 +66,12 @@ def speed_figure(result: SpeedResult, *, style: str = "screen") -> Figure:
         return describe(sheet.figure, alt)
 
 
-def _groups(result: SpeedResult) -> list[list[SpeedRow]]:
-    """Return the rows of each panel."""
-    groups: dict[tuple[str, int, str, int], list[SpeedRow]] = {}
+def panels_of_timings(result: SpeedResult) -> dict[str, list[SpeedRow]]:
+    """Return the rows of each panel by its title: a cell, T, dtype and number of threads."""
+    groups: dict[str, list[SpeedRow]] = {}
     for row in result.rows:
-        groups.setdefault(_panel(row.case), []).append(row)
-    return list(groups.values())
+        groups.setdefault(_title(row.case), []).append(row)
+    return groups
 
 
 def _widest(groups: Sequence[Sequence[SpeedRow]]) -> list[SpeedCase]:
@@ -78,12 +79,14 @@ def _widest(groups: Sequence[Sequence[SpeedRow]]) -> list[SpeedCase]:
     return [max((row.case for row in rows), key=lambda case: case.hidden) for rows in groups]
 
 
-def _panel(case: SpeedCase) -> tuple[str, int, str, int]:
-    return (case.cell, case.steps, case.dtype, case.threads)
+def _title(case: SpeedCase) -> str:
+    word = "thread" if case.threads == 1 else "threads"
+    cell = cell_title(case.cell)
+    return f"{cell}, T = {case.steps:,}, {case.dtype}, {case.threads} {word}"
 
 
-def _draw(ax: Axes, rows: Sequence[SpeedRow], *, theme: Theme) -> None:
-    cell, steps, dtype, threads = _panel(rows[0].case)
+def draw_timings(ax: Axes, rows: Sequence[SpeedRow], *, theme: Theme) -> None:
+    """Draw the timings of one cell, T, dtype and number of threads into `ax`."""
     ends = {}
     for method in dict.fromkeys(row.method for row in rows):
         chosen = sorted((row.case.hidden, row.seconds) for row in rows if row.method == method)
@@ -107,8 +110,7 @@ def _draw(ax: Axes, rows: Sequence[SpeedRow], *, theme: Theme) -> None:
         for method, seconds in ends.items()
     ]
     draw_end_labels(ax, labels, size=theme.font)
-    word = "thread" if threads == 1 else "threads"
-    ax.set_title(f"{cell_title(cell)}, T = {steps:,}, {dtype}, {threads} {word}")
+    ax.set_title(panel_title(_title(rows[0].case), inches_of(ax)[0], theme))
 
 
 def _set_axes(ax: Axes, rows: Sequence[SpeedRow]) -> None:
