@@ -22,7 +22,7 @@ class BlockPlace:
     state_size: int
 
 
-def locate_block(name: BlockName, parts: tuple[str, ...], state: State) -> BlockPlace:
+def locate_block(name: object, parts: tuple[str, ...], state: State) -> BlockPlace:
     """Return where a named block lies in the joint Jacobian.
 
     Args:
@@ -37,7 +37,7 @@ def locate_block(name: BlockName, parts: tuple[str, ...], state: State) -> Block
     widths = [part.shape[-1] for part in state]
     total = sum(widths)
     if name == "joint":
-        return BlockPlace(name, slice(0, total), slice(0, total), total)
+        return BlockPlace("joint", slice(0, total), slice(0, total), total)
     spans = {}
     for part, width, end in zip(parts, widths, _running_sum(widths), strict=True):
         spans[part] = slice(end - width, end)
@@ -46,11 +46,12 @@ def locate_block(name: BlockName, parts: tuple[str, ...], state: State) -> Block
             "a block is 'joint', or a pair of parts, the one that is read and the one that is "
             f"varied, such as {(parts[0], parts[0])}; got {name!r}."
         )
-    for part in name:
+    row, column = name
+    for part in (row, column):
         if part not in spans:
             known = nearest_name(str(part), [*spans, "joint"])
             raise UnknownNameError(f"the cell's state has no part {part!r}. {known}")
-    return BlockPlace(name, spans[name[0]], spans[name[1]], total)
+    return BlockPlace((row, column), spans[row], spans[column], total)
 
 
 def require_norm(norm: object) -> None:

@@ -113,7 +113,8 @@ def jacobian_norms(
             f"there is no method {method!r}. {nearest_name(method, get_args(Method))}"
         )
     require_run(cell, x, state)
-    place = locate_block(block or (cell.kept_part, cell.kept_part), cell.parts, state)
+    block = (cell.kept_part, cell.kept_part) if block is None else block
+    place = locate_block(block, cell.parts, state)
     points = measured_points(at, x.shape[0])
     run = _measurement(cell, place, norm, points=points, method=method, state=state)
     try:

@@ -8,7 +8,7 @@ from torch import Tensor
 from gradflow.errors import ShapeError
 
 
-def measured_points(at: Tensor | list[int] | None, steps: int) -> Tensor:
+def measured_points(at: object, steps: int) -> Tensor:
     """Return the steps to measure, ascending and each once; all from 1 to `steps` where None.
 
     Raises:
@@ -23,6 +23,8 @@ def measured_points(at: Tensor | list[int] | None, steps: int) -> Tensor:
         given = torch.as_tensor(at, device="cpu")
     except (TypeError, ValueError, RuntimeError):  # texts, None, numbers beyond 64 bits
         given = torch.empty(0, device="cpu")
+    if given.dtype == torch.bool or given.is_complex():
+        given = torch.empty(0)
     whole: Tensor = given.long().unique()
     # 1.5 is no step, and read as 1 it would be one that was not asked for
     if len(whole) == 0 or whole[0] < 1 or whole[-1] > steps or (given != given.long()).any():

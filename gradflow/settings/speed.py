@@ -22,6 +22,12 @@ METHODS: tuple[SpeedMethod, ...] = (
 
 _Cells = Annotated[tuple[BuiltIn, ...], BeforeValidator(split_list), AfterValidator(drop_repeats)]
 _Counts = Annotated[tuple[Count, ...], BeforeValidator(split_list), AfterValidator(drop_repeats)]
+# torch dies, without a word, of more threads than a system gives to one program
+_Threads = Annotated[
+    tuple[Annotated[Count, Field(le=1024)], ...],
+    BeforeValidator(split_list),
+    AfterValidator(drop_repeats),
+]
 _Dtypes = Annotated[tuple[Dtype, ...], BeforeValidator(split_list), AfterValidator(drop_repeats)]
 _Methods = Annotated[
     tuple[SpeedMethod, ...], BeforeValidator(split_list), AfterValidator(drop_repeats)
@@ -42,7 +48,7 @@ class SpeedSettings(Settings):
     hidden: _Counts = Field((32, 64, 128), description="the numbers of hidden units")
     steps: _Counts = Field((50, 200), description="the numbers of time steps T")
     dtype: _Dtypes = Field(("float64",), description="the number formats")
-    threads: _Counts = Field((2,), description="the numbers of threads to compute with")
+    threads: _Threads = Field((2,), description="the numbers of threads to compute with")
     method: _Methods = Field(METHODS, description="the list of methods to time")
     rounds: Count = Field(5, description="the number of rounds, in each of which all are timed")
     device: str = Field("cpu", description="the device to compute on")

@@ -59,6 +59,7 @@ def test_json_has_rows_and_ratios(capsys: pytest.CaptureFixture[str]) -> None:
         (["--method", "chian"], "Did you mean 'chain'?"),
         (["--hidden", "0"], "--hidden"),
         (["--threads", "two"], "--threads"),
+        (["--threads", "100000"], "at most 1024"),
     ],
 )
 def test_a_wrong_request_is_one_message(

@@ -81,6 +81,12 @@ def test_steps_outside_the_run_are_refused(at: list[int]) -> None:
     assert str(sorted(at)) in message
 
 
+@pytest.mark.parametrize("at", [[True], [1.5], ["one"], torch.tensor([1j]), [float("nan")]])
+def test_what_counts_no_steps_is_refused(at: Any) -> None:
+    """True is no step 1, and 1.5 is none either."""
+    assert "from 1 to 6" in _refusal(ShapeError, at=at)
+
+
 def test_a_dtype_that_is_not_the_cells_is_refused() -> None:
     """x and state must have the cell's dtype: nothing is converted behind one's back."""
     assert "float64" in _refusal(DtypeError, x=X.float())
@@ -130,13 +136,17 @@ def test_what_is_no_cell_input_or_state_is_named(
 @pytest.mark.parametrize(
     ("step", "x", "options", "error", "words"),
     [
-        (None, 9, {}, SubjectError, ["step(x, state)", "a NoneType"]),
+        (None, 9, {}, SubjectError, ["step(x, state)", "got NoneType"]),
         (torch.nn.LSTM(3, 4), X, {}, SubjectError, ["whole layer LSTM", "from_torch"]),
         (CELL, None, {}, ShapeError, ["whole number", "got None"]),
         (CELL, True, {}, ShapeError, ["whole number", "got True"]),
         (CELL, X.numpy(), {}, ShapeError, ["torch.Tensor", "a ndarray"]),
         (CELL, X.to_sparse(), {}, ShapeError, ["layout torch.sparse_coo"]),
         (CELL, 9, {"count": 1.5}, ShapeError, ["8 numbers", "count 1.5"]),
+        (CELL, 9, {"count": True}, ShapeError, ["8 numbers", "count True"]),
+        (CELL, 9, {"blocks": 0}, ShapeError, ["blocks of steps", "got blocks 0"]),
+        (CELL, 9, {"blocks": None}, ShapeError, ["blocks of steps", "got blocks None"]),
+        (CELL, 9, {"warmup": True}, ShapeError, ["warmup True and 9 steps"]),
         (CELL, 9, {"warmup": None}, ShapeError, ["warmup None and 9 steps"]),
         (CELL, 9, {"warmup": 9}, ShapeError, ["warmup 9 and 9 steps"]),
     ],
@@ -150,6 +160,72 @@ def test_a_spectrum_of_something_else_is_refused(
         measure(step, CELL.initial_state(2), x, **{"warmup": 1, **options})
     for word in words:
         assert word in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("state", "error", "words"),
+    [
+        (torch.zeros(0), ShapeError, ["at least one number", "[(0,)]"]),
+        (torch.zeros(0, 2), ShapeError, ["batch rows, one or more", "[(0, 2)]"]),
+        ((torch.zeros(1, 2), torch.zeros(3, 2)), ShapeError, ["same batch rows", "(3, 2)"]),
+        (torch.zeros(1, 1, 2), ShapeError, ["(batch, width)", "[(1, 1, 2)]"]),
+        ((), ShapeError, ["(batch, width)", "[]"]),
+        (torch.zeros(2, dtype=torch.long), DtypeError, ["floating-point", "torch.int64"]),
+    ],
+)
+def test_a_state_that_no_function_can_step_is_refused(
+    state: Any, error: type[GradflowError], words: list[str]
+) -> None:
+    """A state without numbers or rows has no exponents."""
+    measure = inspect.unwrap(lyapunov_spectrum)
+    with pytest.raises(error) as caught:
+        measure(lambda _, given: given, state, 9, None, 1)
+    for word in words:
+        assert word in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("returned", "error", "words"),
+    [
+        (None, DtypeError, ["like the one it was given", "got NoneType"]),
+        (1.0, DtypeError, ["got float"]),
+        ("s", DtypeError, ["got str"]),
+        (torch.zeros(2, dtype=torch.long), DtypeError, ["got torch.int64"]),
+        (torch.zeros(3), ShapeError, ["[(3,)] for [(2,)]"]),
+    ],
+)
+def test_a_function_that_returns_no_state_is_named(
+    returned: Any, error: type[GradflowError], words: list[str]
+) -> None:
+    """What it returned stands in the message; numbers that are whole have no derivative."""
+    measure = inspect.unwrap(lyapunov_spectrum)
+    with pytest.raises(error) as caught:
+        measure(lambda *_: returned, torch.zeros(2), 9, None, 1)
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_an_input_without_steps_is_refused_in_either_form() -> None:
+    """A single number is no series, whether the state has a batch axis or not."""
+    measure = inspect.unwrap(lyapunov_spectrum)
+    for state in (torch.zeros(2), torch.zeros(1, 2)):
+        with pytest.raises(ShapeError, match=r"first axis; got shape \(\)"):
+            measure(lambda _, given: given, state, torch.tensor(3.0), None, 0)
+
+
+@pytest.mark.parametrize("measurement", [jacobian_norms, path_norms])
+def test_an_empty_name_is_no_default(measurement: Any) -> None:
+    """Only None asks for the kept state's own block."""
+    for block in ("", (), 0):
+        assert "a block is 'joint'" in _refusal(UnknownNameError, measurement, block=block)
+    listed = inspect.unwrap(measurement)(CELL, X, CELL.initial_state(2), block=["h", "c"])
+    assert listed.block == ("h", "c")
+
+
+def test_what_names_no_gate_is_refused() -> None:
+    """`cut` is a collection of names, or one name."""
+    assert "'cut' names gates" in _refusal(UnknownNameError, path_norms, cut=5)
+    assert "no gate 5" in _refusal(UnknownNameError, path_norms, cut=[5])
 
 
 @pytest.mark.parametrize("form", [LSTM, GRU, RNN])

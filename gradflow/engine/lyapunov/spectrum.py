@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeGuard
 
 import torch
 from torch import Tensor
@@ -97,7 +98,7 @@ def lyapunov_spectrum(
 
     Raises:
         SubjectError: `step` is neither a cell nor a function.
-        ShapeError, DtypeError: x, state, count or warmup do not fit.
+        ShapeError, DtypeError: x, state, count, warmup or blocks do not fit.
         DivergenceError: the state, or its Jacobian, is no longer finite.
         Interrupted: stopped from the keyboard; its `partial` has what was measured by then.
 
@@ -111,10 +112,15 @@ def lyapunov_spectrum(
     subject = make_subject(step, state, x)
     count = _count(count, subject)
     total = subject.x.shape[0]
-    if not isinstance(warmup, int) or not 0 <= warmup < total:
+    if not _is_whole(warmup) or not 0 <= warmup < total:
         raise ShapeError(
             "the warm-up comes off the steps of x, and at least one must be left to measure; "
             f"got warmup {warmup} and {total} steps. Give a longer x or a shorter warm-up."
+        )
+    if not _is_whole(blocks) or blocks < 1:
+        raise ShapeError(
+            "standard errors come from the means of a whole number of blocks of steps, 1 or more; "
+            f"got blocks {blocks!r}."
         )
     work = subject.state_size**2 * count // 8  # QR gains less from threads than a product does
     run = LyapunovRun(subject, count, steps=total, warmup=warmup, blocks=blocks)
@@ -150,11 +156,16 @@ def _collect(run: LyapunovRun, subject: Subject, count: int, warmup: int) -> Lya
     )
 
 
+def _is_whole(value: object) -> TypeGuard[int]:
+    """Return whether this is a whole number; Python reads True as 1, and nobody means it."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
 def _count(count: object, subject: Subject) -> int:
     if count is None:
         return subject.state_size
-    if not isinstance(count, int) or not 1 <= count <= subject.state_size:
+    if not _is_whole(count) or not 1 <= count <= subject.state_size:
         raise ShapeError(
-            f"a state of {subject.state_size} numbers has as many exponents; got count {count}."
+            f"a state of {subject.state_size} numbers has as many exponents; got count {count!r}."
         )
     return count

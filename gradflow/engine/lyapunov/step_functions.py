@@ -43,11 +43,7 @@ class StepFunction:
             if not isinstance(part, Tensor) or not part.is_floating_point():
                 got = part.dtype if isinstance(part, Tensor) else type(part).__name__
                 raise DtypeError(f"the state must be floating-point tensors; got {got}.")
-        if not parts or len({part.dim() >= 2 for part in parts}) > 1:
-            raise ShapeError(
-                "the state is one tensor or a tuple of them, all (batch, width) or all without a "
-                f"batch axis; got shapes {[tuple(part.shape) for part in parts]}."
-            )
+        _require_plain_shapes(parts)
         self._function, self._driven = function, driven
         self._single = isinstance(state, Tensor)
         self._shapes = None if parts[0].dim() >= 2 else [part.shape for part in parts]
@@ -79,14 +75,43 @@ class StepFunction:
     def _call(self, x: Tensor, given: State) -> State:
         new = self._function(x if self._driven else None, given[0] if self._single else given)
         state = new.state if isinstance(new, Step) else new
-        parts = (state,) if isinstance(state, Tensor) else tuple(state)
-        shapes = [tuple(part.shape) for part in parts]
-        if shapes != [tuple(part.shape) for part in given]:
-            raise ShapeError(
-                "a step returns a state like the one it was given, because it is given it again; "
-                f"got shapes {shapes} for {[tuple(part.shape) for part in given]}."
-            )
+        parts = tuple(state) if isinstance(state, list | tuple) else (state,)
+        _require_like(parts, given)
         return parts
+
+
+def _require_plain_shapes(parts: tuple[Tensor, ...]) -> None:
+    shapes = [tuple(part.shape) for part in parts]
+    alike = len({len(shape) == 2 for shape in shapes}) == 1
+    if not alike or any(len(shape) > 2 for shape in shapes):
+        raise ShapeError(
+            "the state is one tensor or a tuple of them, all (batch, width) or all without a "
+            f"batch axis; got shapes {shapes}."
+        )
+    if len({shape[0] for shape in shapes if len(shape) == 2}) > 1 or not all(
+        part.numel() for part in parts
+    ):
+        raise ShapeError(
+            "each part of the state has the same batch rows, one or more, of at least one number; "
+            f"got shapes {shapes}."
+        )
+
+
+def _require_like(parts: tuple[Any, ...], given: State) -> None:
+    """Raise unless a step returned what can be a state again."""
+    for part in parts:
+        if not isinstance(part, Tensor) or not part.is_floating_point():
+            got = part.dtype if isinstance(part, Tensor) else type(part).__name__
+            raise DtypeError(
+                "a step returns a state like the one it was given, of floating-point tensors; "
+                f"got {got}."
+            )
+    shapes = [tuple(part.shape) for part in parts]
+    if shapes != [tuple(part.shape) for part in given]:
+        raise ShapeError(
+            "a step returns a state like the one it was given, because it is given it again; "
+            f"got shapes {shapes} for {[tuple(part.shape) for part in given]}."
+        )
 
 
 class PushedTangents(Linearization):

@@ -99,9 +99,9 @@ def make_subject(step: CellLike | StepFunctionLike, state: GivenState, x: Tensor
     if isinstance(x, int):
         inputs = constant_input(first.new_empty(rows, 0), x)
     else:
-        inputs = function.input_rows(x)
         if x.dim() < 1 or x.shape[0] < 1:
             raise ShapeError(f"x has the steps on its first axis; got shape {tuple(x.shape)}.")
+        inputs = function.input_rows(x)
     with torch.no_grad():
         function.advance(inputs[0], function.start)  # what does not fit fails here, not halfway
     wide = _widened(step, inputs, function.start) if isinstance(step, nn.Module) else None
@@ -140,7 +140,7 @@ def _require_step(step: object) -> None:
     if not callable(step) and not isinstance(step, CellLike):
         raise SubjectError(
             "a spectrum is measured of a cell, or of a function step(x, state) that returns the "
-            f"new state; got a {type(step).__name__}."
+            f"new state; got {type(step).__name__}."
         )
 
 

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from gradflow.cells.protocol import CellLike
 from gradflow.cells.shapes import State
-from gradflow.engine.blocks import BlockName, Norm, require_norm
+from gradflow.engine.blocks import BlockName, Norm, locate_block, require_norm
 from gradflow.engine.denormals import flushed_denormals
 from gradflow.engine.paths.products import WITHOUT, PathPlaces, PathProducts
 from gradflow.engine.paths.steps import PathSteps
@@ -108,10 +108,14 @@ def path_norms(
     """
     require_norm(norm)
     require_run(cell, x, state)
-    cut = (cut,) if isinstance(cut, str) else tuple(cut or ())
+    cut = (cut,) if isinstance(cut, str) else () if cut is None else cut
+    if not isinstance(cut, Collection):
+        raise UnknownNameError(f"'cut' names gates, such as ('forget',); got {cut!r}.")
+    cut = tuple(cut)
     each = _cuttable(cell, cut)
     points = measured_points(at, x.shape[0])
-    places = PathPlaces.of(cell, state, block or (cell.kept_part, cell.kept_part))
+    block = (cell.kept_part, cell.kept_part) if block is None else block
+    places = PathPlaces.of(cell, state, locate_block(block, cell.parts, state))
     work = places.measured.state_size**2 * cell.hidden_size
     with flushed_denormals(), torch.no_grad(), threads_for(work):
         steps = PathSteps(cell, cut, each, kept=places.kept)
@@ -139,13 +143,13 @@ def path_norms(
     )
 
 
-def _cuttable(cell: CellLike, cut: Collection[str]) -> list[str]:
+def _cuttable(cell: CellLike, cut: Collection[object]) -> list[str]:
     """Return the gates to cut one at a time: all but those that are cut anyway."""
     names = [gate.name for gate in cell.gates]
     names += ["candidate"] if cell.candidate_gate is not None else []
     for name in cut:
         if name not in names:
             raise UnknownNameError(
-                f"the {cell.kind} has no gate {name!r} to cut. {nearest_name(name, names)}"
+                f"the {cell.kind} has no gate {name!r} to cut. {nearest_name(str(name), names)}"
             )
     return [name for name in names if name not in cut]

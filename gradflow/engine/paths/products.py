@@ -81,13 +81,13 @@ class PathPlaces:
     blocks: Mapping[str, BlockPlace]
 
     @classmethod
-    def of(cls, cell: CellLike, state: State, block: BlockName) -> PathPlaces:
+    def of(cls, cell: CellLike, state: State, measured: BlockPlace) -> PathPlaces:
         """Return the places within a cell's state."""
         parts = cell.parts
         names: list[BlockName] = [(row, column) for row in parts for column in parts]
         names = [*names, "joint"] if len(parts) > 1 else []
         return cls(
-            measured=locate_block(block, parts, state),
+            measured=measured,
             kept=locate_block((cell.kept_part, cell.kept_part), parts, state).rows,
             blocks={
                 name if isinstance(name, str) else ",".join(name): locate_block(name, parts, state)
