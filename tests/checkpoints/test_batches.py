@@ -47,7 +47,7 @@ def test_arrays_and_tensors_come_by_their_names(tmp_path: Path):
         ("a,b\n1,2\n3,4\n", None, None, "needs --window"),
         ("a,b\n1,2\n3,4\n", 5, None, "longer than the series"),
         ("a,b\n1,2\n3,4\n", 1, "c", "no column 'c'"),
-        ("a,b\n1,2\n3,\n", 1, None, "a number in every column"),
+        ("a,b\n1,2\n3,\n", 1, None, "line 3 has no number in column .b."),
         ("", 1, None, "no line"),
         ("a\n1\nnan\n", 1, None, "finite"),
     ],
@@ -67,3 +67,49 @@ def test_a_function_that_fails_is_told_with_its_reason(tmp_path: Path):
     (tmp_path / "data.py").write_text("def make():\n    raise ValueError('no disk')\n")
     with pytest.raises(GradflowError, match="ValueError: no disk"):
         load_batch(f"{tmp_path / 'data.py'}:make")
+
+
+NUMBERS = [(1.5 + t, t % 3) for t in range(6)]
+
+
+def lines(form: str) -> str:
+    """The numbers in some form, a line a step."""
+    return "".join(form.format(a=a, b=b, comma=str(a).replace(".", ",")) for a, b in NUMBERS)
+
+
+SPELLINGS = {
+    "semicolons and decimal commas": "price;kind\n" + lines("{comma};{b}\n"),
+    "tabs": "price\tkind\n" + lines("{a}\t{b}\n"),
+    "a mark, and lines of another system": "\ufeffprice,kind\r\n" + lines("{a},{b}\r\n"),
+    "quotes": '"price","kind"\n' + lines('"{a}",{b}\n'),
+    "a comment, empty lines": "# a, b; c; d\n\nprice,kind\n\n" + lines("{a},{b}\n"),
+    "a comma at the end": "price,kind,\n" + lines("{a},{b},\n"),
+    "a year for a name": "price,2020\n" + lines("{a},{b}\n"),
+}
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_a_series_is_read_as_programs_write_it(tmp_path: Path, spelling: str):
+    """Separators, decimal commas, marks and comments: the same numbers."""
+    path = tmp_path / "series.csv"
+    path.write_text(SPELLINGS[spelling], newline="")
+    batch = load_batch(str(path), window=2, target="price")
+    assert batch["inputs"][0].tolist() == [[1.5, 0.0], [2.5, 1.0]]
+    assert batch["targets"][:, 0].tolist() == [3.5, 4.5, 5.5, 6.5]
+    assert batch["notes"] == ()
+
+
+def test_columns_without_numbers_and_windows_that_are_not_run_are_told(tmp_path: Path):
+    """Nothing is left out in silence; two columns of one name need a number."""
+    path = tmp_path / "series.csv"
+    path.write_text("date,a,a\n" + "".join(f"2020-01-01,{t},{-t}\n" for t in range(100)))
+    batch = load_batch(str(path), window=5)
+    assert batch["notes"] == (
+        "Columns without numbers are left out: date.",
+        "64 of the series' 96 windows are run, evenly spaced.",
+    )
+    assert load_batch(str(path), window=5, target="1")["targets"][0].item() == -5.0
+    with pytest.raises(GradflowError, match="several columns 'a'"):
+        load_batch(str(path), window=5, target="a")
+    path.write_text("1,2\n3,4\n")
+    assert load_batch(str(path), window=2)["inputs"].tolist() == [[[1.0, 2.0], [3.0, 4.0]]]

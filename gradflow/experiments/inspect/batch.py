@@ -18,6 +18,7 @@ from gradflow.errors import SettingError, ShapeError
 Layout = Literal["batch_first", "time_first"]
 Loss = str | Callable[..., Tensor]
 LOSSES = ("mse", "cross_entropy")
+IGNORED = -100  # the class that torch's cross-entropy leaves out
 _KEYS = {
     "inputs": ("inputs", "input", "x", "data"),
     "targets": ("targets", "target", "labels", "label", "y"),
@@ -154,7 +155,7 @@ def guessed_loss(targets: Tensor) -> str:
 def _cross_entropy(output: Tensor, batch: Batch) -> Tensor:
     targets = batch.targets
     assert targets is not None
-    targets = targets.long()
+    targets = _class_numbers(targets, output.shape[-1])
     targets = targets.squeeze(-1) if targets.dim() == output.dim() else targets
     if output.shape[:-1] != targets.shape:
         raise ShapeError(
@@ -162,6 +163,23 @@ def _cross_entropy(output: Tensor, batch: Batch) -> Tensor:
             f"{tuple(output.shape)} and targets {tuple(targets.shape)}."
         )
     return _mean_loss("cross_entropy", output, targets, batch)
+
+
+def _class_numbers(targets: Tensor, classes: int) -> Tensor:
+    """Return targets as whole numbers; a number that is none was meant for another loss."""
+    whole = targets.long()
+    if bool((whole != targets).any()):
+        raise ShapeError(
+            "cross_entropy needs whole class numbers as targets; got numbers such as "
+            f"{float(targets[whole != targets][0]):g}. For numbers to be met use mse."
+        )
+    outside = whole[((whole < 0) | (whole >= classes)) & (whole != IGNORED)]
+    if len(outside):
+        raise ShapeError(
+            f"the model gives {classes} logits, so class numbers lie from 0 to {classes - 1}; got "
+            f"{int(outside[0])}."
+        )
+    return whole
 
 
 def _squared(output: Tensor, batch: Batch) -> Tensor:

@@ -42,7 +42,9 @@ def run_inspect(settings: InspectSettings, progress: Progress | None = None) -> 
         )
     known = _known(settings)
     with computing_on(settings.device):
-        return _inspected(settings, _batch(settings), known, progress)
+        batch, notes = _batch(settings)
+        result = _inspected(settings, batch, known, progress)
+        return replace(result, notes=(*result.notes, *notes))
 
 
 def _inspected(
@@ -97,10 +99,16 @@ def _known(settings: InspectSettings) -> frozenset[FindingKey]:
     return frozenset(key_of(finding) for finding in old.findings)
 
 
-def _batch(settings: InspectSettings) -> Batch | None:
+def _batch(settings: InspectSettings) -> tuple[Batch | None, tuple[str, ...]]:
+    """Return the data, and what one should know of how they were read."""
     if settings.data is None:
-        return None
-    return read_batch(load_batch(settings.data, window=settings.window, target=settings.target))
+        return None, ()
+    found = load_batch(settings.data, window=settings.window, target=settings.target)
+    notes = found.get("notes", ()) if isinstance(found, dict) else ()
+    batch = read_batch(found)
+    if settings.window is not None and settings.layout == "time_first":  # windows come batch first
+        batch = replace(batch, inputs=batch.inputs.transpose(0, 1))
+    return batch, tuple(notes) if isinstance(notes, list | tuple) else ()
 
 
 def _alone(batch: Batch | None, settings: InspectSettings) -> Batch | None:

@@ -71,3 +71,14 @@ def test_what_a_batch_may_be():
         loss_of(x, Batch(x), "mse")
     with pytest.raises(ShapeError, match="targets of the output's shape"):
         loss_of(x, Batch(x, draw(2, 5)), "mse")
+
+
+def test_targets_that_are_no_classes_are_refused():
+    """torch would cut 99.5 to class 99, and read beyond the logits."""
+    model, x = models.Classifier(), draw(3, 5, 3)
+    with pytest.raises(
+        ShapeError, match=r"whole class numbers as targets; got numbers such as 0.5"
+    ):
+        inspect(model, (x, torch.tensor([0.5, 1.0, 0.0])), loss="cross_entropy")
+    with pytest.raises(ShapeError, match="from 0 to 1; got 7"):
+        inspect(model, (x, torch.tensor([0, 7, 1])))
