@@ -70,9 +70,9 @@ def watch(
 ) -> None:
     """How did gradients flow while a model trained?
 
-    Shows a log of `gradflow.watch`: each layer's profile of the gradient through time over the
-    training, where its memory horizon changed, and what was found when. It reads a log that is
-    still being written, too.
+    Shows a log of `gradflow.watch`: each layer's gradient through time over
+    the training, where its memory horizon changed, and what was found when.
+    A log that is still being written is shown as far as it is.
     """
     request = read_request(context, "watch")
     from gradflow.present.watch import watch_outputs

@@ -125,16 +125,17 @@ def watch(
         told = [] if earlier is None else [sample.update for sample in earlier.samples]
         first_update = told[-1] + every if told else 0
     known = () if earlier is None else earlier.findings
-    return ReportedWatch(
+    reporter = Reporter(receivers, needs_lag=needs_lag, known=known)
+    flow = ReportedWatch(
         model,
         every=every,
         scaler=scaler,
-        reporter=Reporter(
-            receivers, needs_lag=needs_lag, known=known, at_start=findings_of_weights(model)
-        ),
+        reporter=reporter,
         folder=None if log is None else log.path.parent,
         first_update=first_update,
     )
+    reporter.begin_with(findings_of_weights(model))
+    return flow
 
 
 def _many(sinks: Iterable[Any] | Any) -> list[Any]:

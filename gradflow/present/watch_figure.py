@@ -225,6 +225,8 @@ def _caption(places: Sequence[Place], state: str) -> str:
     left = len(places) - MOST_PANELS
     more = f" The first {MOST_PANELS} of {len(places)} layers." if left > 0 else ""
     name = "c" if state == "c" else "h"
+    if not places:
+        return f"No layer has a gradient of {name} to draw."
     return (
         f"Colour: ||dL/d{name}|| against the largest one of its sample. Horizon: where the "
         "gradient of h, and of c where there is one, has fallen to a thousandth of what it is at "

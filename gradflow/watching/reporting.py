@@ -43,7 +43,6 @@ class Reporter:
         receivers: whom to hand it to, in order.
         needs_lag: how many steps back the gradient must reach, None where nobody says.
         known: findings that were told before, such as those of a log that is continued.
-        at_start: findings that are not of a sample; they are told with the first one.
     """
 
     def __init__(
@@ -52,13 +51,16 @@ class Reporter:
         *,
         needs_lag: int | None = None,
         known: Iterable[FlowFinding] = (),
-        at_start: Iterable[FlowFinding] = (),
     ) -> None:
-        self._at_start = list(at_start)
+        self._at_start: list[FlowFinding] = []
         self._receivers = list(receivers)
         self._memory = FindingMemory(needs_lag)
         self._memory.remember(known)
         self.findings: list[FlowFinding] = []
+
+    def begin_with(self, findings: Iterable[FlowFinding]) -> None:
+        """Take findings that are not of a sample; they are told with the next one."""
+        self._at_start += findings
 
     def __call__(self, sample: FlowSample) -> None:
         """Take a sample."""

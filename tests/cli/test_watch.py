@@ -117,6 +117,13 @@ def test_a_wrong_request_is_told_and_leaves_nothing(
     assert not Path("runs").exists()
 
 
+def test_a_report_takes_the_folder_of_a_training_like_any_run(capsys: Capture):
+    """It has no result.json, and needs none."""
+    answer = in_process(capsys, "report", "training", "--out", "page")
+    assert answer.code == 0
+    assert "GF101" in Path("page/report.md").read_text()
+
+
 def test_a_recorded_training_is_shown_without_torch():
     """On a laptop that has the log and not the model."""
     program = (

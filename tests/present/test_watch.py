@@ -245,3 +245,9 @@ def test_a_script_draws_a_training_by_name():
     """`gf.plot.watch(run)` is the figure."""
     run = improving_run(3)
     assert alt_text(plot.watch(run)) == alt_text(watch_figure(run))
+
+
+def test_a_state_that_no_layer_has_is_said_to_be_missing():
+    """A GRU has no c."""
+    run = replace(_run(flow_sample(0, flow_layer(0.5, 3, log10_dL_dc=None))), config={"state": "c"})
+    assert "No layer has a gradient of c to draw." in words(watch_figure(run))

@@ -65,7 +65,8 @@ def test_what_was_found_at_the_start_is_told_with_the_first_sample():
     """With its update, once, and not as a state of the samples."""
     kept = Kept()
     twice = FlowFinding("GF201", "warning", "rnn, layer 0", "forward", "forget", 2.0, "m", "a")
-    reporter = Reporter([kept], at_start=[twice])
+    reporter = Reporter([kept])
+    reporter.begin_with([twice])
     for update in (7, 8):
         reporter(flow_sample(update))
     assert kept.told == [["GF201"], []]
