@@ -141,6 +141,8 @@ def _notes(place: CellPlace, found: FlowSum, logs: FloatArray) -> tuple[str, ...
     notes = []
     if found.padded:
         notes.append("Distances count from each sample's own last step; fewer reach farther back.")
+    if found.together > 1:
+        notes.append(f"{found.together} calls in a pass are shown as one.")
     close = _CLOSE.get(place.dtype, _CLOSE_IN_HALF)
     if found.gap is not None and found.gap > close:
         notes.append(

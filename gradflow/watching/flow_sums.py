@@ -28,6 +28,7 @@ class FlowSum:
     `squares[part]` is ln of the sum of squared gradient norms by distance, `counts` how many rows
     have a step there. `cut` and `whole` are the longest runs that begin with a state without its
     graph, and those that do not; `steps` is the longest of all with what lies before a cut.
+    `together` counts the runs of a pass that are not told apart.
     """
 
     squares: list[FloatArray] = field(default_factory=list)
@@ -40,6 +41,7 @@ class FlowSum:
     broken: BrokenTensor | None = None
     gap: float | None = None
     padded: bool = False
+    together: int = 1
 
     def add_chain(
         self, chain: Chain, flows: Flows, cell: int, *, reverse: bool, entering: Entering

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from gradflow.records.watch import FlowLayer, FlowSample
-from gradflow.watching.watch import Watch, watch
+from gradflow.watching.watch import watch
+from tests.cases import normal
 from tests.reference.per_step import PerStep, profiles
 
 Read = Callable[[Any, Any], Tensor]
@@ -83,6 +84,25 @@ def layer_at(sample: FlowSample, level: int = 0, direction: str = "forward") -> 
     return next(x for x in sample.layers if (x.layer, x.direction) == (level, direction))
 
 
-def watch_every_update(model: nn.Module, **options: Any) -> Watch:
-    """Return a watch that samples each update."""
-    return watch(model, every=1, **options)
+X = normal(7, 3, 3, seed=1)
+"""(time, batch, input)."""
+
+
+def last_output(rnn: Any, x: Tensor) -> Tensor:
+    """A loss on the last output."""
+    return rnn(x)[0][-1].square().sum()
+
+
+def twin_of(layer: nn.RNNBase) -> tuple[Tensor, PerStep]:
+    """Return the loss of the layer's unrolled twin, before any update."""
+    twin = PerStep(layer)
+    return last_output(twin, X), twin
+
+
+def one_update(model: nn.Module, x: Tensor, train: Any = None) -> FlowSample:
+    """Do one update under a watch of the model; through `train(x)`, where that is another."""
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    with watch(model, every=1) as flow:
+        (model if train is None else train)(x).backward()
+        optimizer.step()
+    return flow.samples[0]

@@ -21,6 +21,7 @@ from tests.watching.measuring import (
     Reader,
     assert_same_curve,
     assert_same_profiles,
+    last_output,
     layer_at,
     layer_of,
     one_sample,
@@ -30,11 +31,6 @@ from tests.watching.measuring import (
 def codes(sample: FlowSample) -> list[str]:
     """Return the codes of what a sample shows."""
     return [finding.code for finding in sample_findings(sample)]
-
-
-def last_output(rnn: Any, x: Tensor) -> Tensor:
-    """A loss on the last output."""
-    return rnn(x)[0][-1].square().sum()
 
 
 @pytest.mark.parametrize(("forget", "steps", "expected"), [(0.1, 60, ["GF101"]), (0.9, 20, [])])
