@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from gradflow.present import benchmark_words as words
+from gradflow.present.benchmark_flow import flow_table
 from gradflow.present.numbers import ABSENT, number_text
 from gradflow.present.tables import Cells, Column, TextTable
 from gradflow.records.benchmark import (
@@ -22,10 +23,15 @@ from gradflow.records.benchmark import (
 def benchmark_table(result: BenchmarkResult) -> TextTable:
     """Return the outcomes at the same width, and after them all other tables.
 
-    Both comparisons, each with its costs; learning rates that are stable at short delays alone.
+    Both comparisons, each with its costs and its gradient flow; learning rates that are stable at
+    short delays alone.
     """
     wide = _outcomes(result, WIDTH)
-    more = [_costs(result, WIDTH), _outcomes(result, PARAMETERS), _costs(result, PARAMETERS)]
+    more = [
+        table(result, comparison)
+        for comparison in (WIDTH, PARAMETERS)
+        for table in (_outcomes, _costs, flow_table)
+    ][1:]
     if result.short_rates:
         more.append(_short_rates(result))
     return TextTable(
@@ -43,6 +49,7 @@ def notes(result: BenchmarkResult) -> tuple[str, ...]:
     rates = () if result.short_rates else (_NO_SHORT_RATE,)
     return (
         words.finding(result),
+        words.VERDICTS,
         *words.baseline_sentences(result),
         *words.overlap_sentences(result),
         *rates,

@@ -15,6 +15,10 @@ from gradflow.records.benchmark import (
 from gradflow.records.benchmark_runs import Spread
 
 AS_MADE = "torch-default"
+VERDICTS = (
+    "Learned: an accuracy of 0.9 or more on the test set. Not learned: a loss of 0.9 or more of "
+    "that without memory. Partly: between."
+)
 
 
 def task_words(result: BenchmarkResult) -> str:

@@ -56,13 +56,12 @@ def test_both_comparisons_and_their_costs_are_always_shown(case: BenchmarkResult
     """Same width, nearest parameter count: outcomes and costs of each."""
     table = benchmark_table(case)
     titles = [table.title.splitlines()[-1], *(part.title for part in table.more)]
-    assert titles[:4] == [
-        "Same hidden width, 32 units",
-        "Costs. Same hidden width, 32 units",
-        "Nearest parameter count, to 6,578",
-        "Costs. Nearest parameter count, to 6,578",
-    ]
-    for part in (table, table.more[1]):
+    wide, matched = "Same hidden width, 32 units", "Nearest parameter count, to 6,578"
+    for at, title in ((0, wide), (3, matched)):
+        assert titles[at : at + 2] == [title, f"Costs. {title}"]
+        assert titles[at + 2].startswith("Gradient flow")
+        assert titles[at + 2].endswith(title)
+    for part in (table, table.more[2]):
         assert len(part.sections) == len(case.tasks)
         assert all("no memory" in section[0] for section in part.sections)
 
@@ -131,7 +130,8 @@ def test_the_notes_say_who_learned_and_what_is_supported():
     notes = benchmark_table(CASES["copy"]).notes
     assert notes[0].startswith("Learned at the same width: T=1: RNN, GRU, LSTM, LSTM forget-bias:2")
     assert notes[0].endswith("The nearest parameter count gives the same list.")
-    assert "N ln K/(T+2N) = 0.9452 over all 11 steps" in notes[1]
+    assert notes[1].startswith("Learned: an accuracy of 0.9 or more")
+    assert "N ln K/(T+2N) = 0.9452 over all 11 steps" in notes[2]
     assert "A longer delay is also more computation: 60 steps against 11." in notes
 
 
@@ -155,6 +155,15 @@ def test_every_row_is_one_line(name: str, width: int):
         if "forget-bias:2" in line.split() and line.rstrip().endswith("learned")
     ]
     assert len(outcomes) == 2 * len(CASES[name].tasks)
+
+
+def test_the_gradient_at_both_ends_is_a_row_at_each_moment():
+    """RNN at T=50: 10^-0.3 a step back, over 49 steps; what is exactly zero is "zero"."""
+    flow = benchmark_table(CASES["signal"]).more[1]
+    row = next(cells for cells in flow.rows if cells[:2] == ("50", "rnn"))
+    assert row == ("50", "rnn", "torch-default", "-15.7", "-14.2", "-12.8", *("-1",) * 3, "0.501")
+    zeros = benchmark_table(CASES["zeros"]).more[1].rows[0]
+    assert (zeros[3], zeros[-1]) == ("zero", "-")
 
 
 # csv

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
-import resource
 import statistics
 import sys
 import time
@@ -20,6 +20,11 @@ from gradflow.experiments.benchmark.training import TrainingRule, make_optimizer
 from gradflow.experiments.parameter_counts import step_cost
 from gradflow.experiments.peak_memory import peak_bytes
 from gradflow.records.params import Architecture
+
+try:
+    import resource
+except ImportError:  # Windows, where psutil knows the peak
+    resource = None  # type: ignore[assignment]
 
 TIMED_SEQUENCES = 512
 _REPEATS = 3
@@ -115,5 +120,8 @@ def process_peak_bytes() -> int:
                 return 1024 * int(line.split()[1])
     except OSError:
         pass
+    if sys.platform == "win32":  # psutil comes with distributed
+        return int(importlib.import_module("psutil").Process().memory_info().peak_wset)
+    resource = importlib.import_module("resource")  # which Windows lacks
     unit = 1 if sys.platform == "darwin" else 1024
-    return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return int(unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)

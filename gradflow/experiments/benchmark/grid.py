@@ -51,6 +51,7 @@ class Grid:
     models: tuple[BenchmarkModel, ...]
     left_out: tuple[LeftOut, ...]
     target: int
+    notes: tuple[str, ...] = ()
 
     def runs(self) -> Iterator[dict[str, Any]]:
         """Yield the settings of each run: those of `train_one`.
@@ -80,12 +81,11 @@ def make_grid(settings: BenchmarkSettings) -> Grid:
         overlap = settings.overlap != "never"
         require_enough(task, set_sizes(document), overlap=overlap)
     counting = Counting(tasks[0], embedding_width(settings))
-    for cell in settings.cell:
-        make_network(tasks[0], cell=cell, hidden=settings.hidden, embedding=counting.embedding)
+    notes = [note for cell in settings.cell for note in _width_notes(cell, counting, settings)]
     target = match_target(counting, settings.cell, hidden=settings.hidden, match=settings.match)
     left_out: list[LeftOut] = []
     models = _models(settings, counting, target, left_out)
-    return Grid(settings, tasks, models, tuple(left_out), target)
+    return Grid(settings, tasks, models, tuple(left_out), target, tuple(notes))
 
 
 def embedding_width(settings: BenchmarkSettings) -> int:
@@ -127,6 +127,16 @@ def _code_of(cell: str) -> dict[str, str]:
         return {}
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     return {"cell": f"{path.resolve()}:{name}", "cell_sha256": digest}
+
+
+def _width_notes(cell: str, counting: Counting, settings: BenchmarkSettings) -> list[str]:
+    """Build a cell once, as a wrong one must be refused; tell where it has a width of its own."""
+    hidden = settings.hidden
+    network = make_network(counting.task, cell=cell, hidden=hidden, embedding=counting.embedding)
+    own = network.head.in_features
+    if own == hidden:
+        return []
+    return [f"{cell} was asked for {hidden} units and has {own}: it is not of the same width."]
 
 
 def _models(

@@ -108,7 +108,7 @@ def compare(grid: Grid, rows: Sequence[Stored]) -> BenchmarkResult:
         runs=tuple(_kept(run, rates) for run in runs),
         left_out=grid.left_out,
         supports=tuple(supports(grid, table, facts)),
-        notes=tuple(benchmark_notes(grid, runs)),
+        notes=tuple(benchmark_notes(grid, table, runs)),
         checks=benchmark_checks(grid, runs, prints, shared),
     )
 

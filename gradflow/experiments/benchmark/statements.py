@@ -18,6 +18,7 @@ from gradflow.records.benchmark_runs import DIVERGED, FAILED, BenchmarkRun
 TWIN = 1e-6
 """How far, relatively, the unrolled run's loss may be from the layer's own, both in float64."""
 _FEW = 5
+_SHOWN = 5
 
 
 def supports(grid: Grid, rows: Sequence[BenchmarkRow], tasks: Sequence[TaskFacts]) -> list[str]:
@@ -69,13 +70,23 @@ def benchmark_checks(
     )
 
 
-def benchmark_notes(grid: Grid, runs: Sequence[BenchmarkRun]) -> list[str]:
-    """Return what a reader must know: combinations that cannot be, runs that diverged."""
+def benchmark_notes(
+    grid: Grid, rows: Sequence[BenchmarkRow], runs: Sequence[BenchmarkRun]
+) -> list[str]:
+    """Return what a reader must know: combinations that cannot be, runs that diverged or failed."""
     notes = [
         f"Left out ({', '.join(entry.comparisons)}): {entry.cell}"
         f"{'' if entry.init is None else f' {entry.init}'}: {entry.reason}"
         for entry in grid.left_out
     ]
+    notes += grid.notes
+    without = [row for row in rows if row.reason is not None]
+    notes += [
+        f"{row.cell} {row.init}, hidden {row.hidden}, T={row.delay}: {row.reason}."
+        for row in without[:_SHOWN]
+    ]
+    if len(without) > _SHOWN:
+        notes.append(f"So it is with {len(without) - _SHOWN} more rows; runs.csv has every reason.")
     broken = [run for run in runs if run.status == DIVERGED]
     if broken:
         first = broken[0]
