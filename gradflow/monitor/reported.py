@@ -18,7 +18,7 @@ from torch import nn
 from gradflow.monitor.shown import Shown
 from gradflow.monitor.weights import findings_of_weights
 from gradflow.provenance import Stopwatch, provenance
-from gradflow.records.watch import FlowFinding
+from gradflow.records.watch import FlowFinding, WatchRun
 from gradflow.settings import WatchingSettings
 from gradflow.watching.log import FlowLog
 from gradflow.watching.reporting import LogReceiver, Receiver, Reporter, SinkReceiver
@@ -111,31 +111,42 @@ def watch(
     [0, 10]
     """
     settings = WatchingSettings(every=every, needs_lag=needs_lag)
-    first = _rank() == 0  # of processes that train together one tells
     receivers: list[Receiver] = [SinkReceiver(sink) for sink in _many(sinks)]
-    if first:
-        receivers.append(Shown(panel))
     log = None
-    if first and out is not False:
-        environment = _environment(model, settings)
-        log = FlowLog(_folder(out), config=settings.to_json(), environment=environment)
+    if _is_first():  # of processes that train together one tells
+        receivers.append(Shown(panel))
+        log = _log(model, settings, out)
+    if log is not None:
         receivers.insert(0, LogReceiver(log))
-    earlier = None if log is None else log.earlier
+    earlier = WatchRun() if log is None or log.earlier is None else log.earlier
     if first_update is None:
-        told = [] if earlier is None else [sample.update for sample in earlier.samples]
-        first_update = told[-1] + every if told else 0
-    known = () if earlier is None else earlier.findings
-    reporter = Reporter(receivers, needs_lag=needs_lag, known=known)
+        first_update = earlier.samples[-1].update + every if earlier.samples else 0
+    reporter = Reporter(receivers, needs_lag=needs_lag, known=earlier.findings)
+    folder = None if log is None else log.path.parent
     flow = ReportedWatch(
         model,
         every=every,
         scaler=scaler,
         reporter=reporter,
-        folder=None if log is None else log.path.parent,
+        folder=folder,
         first_update=first_update,
     )
     reporter.begin_with(findings_of_weights(model))
     return flow
+
+
+def _log(
+    model: nn.Module, settings: WatchingSettings, out: str | Path | bool | None
+) -> FlowLog | None:
+    """Return the log in the run folder that `out` means; None where none is wanted."""
+    if out is False:
+        return None
+    if out is None or out is True:
+        folder = Path("runs") / f"watch-{datetime.now(UTC):%Y%m%d-%H%M%S-%f}"[:-3]
+    else:
+        folder = Path(out)
+    environment = _environment(model, settings)
+    return FlowLog(folder, config=settings.to_json(), environment=environment)
 
 
 def _many(sinks: Iterable[Any] | Any) -> list[Any]:
@@ -143,17 +154,11 @@ def _many(sinks: Iterable[Any] | Any) -> list[Any]:
     return list(sinks) if isinstance(sinks, list | tuple | set | frozenset) else [sinks]
 
 
-def _folder(out: str | Path | bool | None) -> Path:
-    if isinstance(out, bool) or out is None:
-        return Path("runs") / f"watch-{datetime.now(UTC):%Y%m%d-%H%M%S-%f}"[:-3]
-    return Path(out)
-
-
-def _rank() -> int:
-    """Return this process' number among those that train together."""
+def _is_first() -> bool:
+    """Return whether this is the first of the processes that train together, or the only one."""
     if torch.distributed.is_available() and torch.distributed.is_initialized():
-        return int(torch.distributed.get_rank())
-    return int(os.environ.get("RANK", "0") or 0)
+        return int(torch.distributed.get_rank()) == 0
+    return int(os.environ.get("RANK", "0") or 0) == 0
 
 
 def _environment(model: nn.Module, settings: WatchingSettings) -> dict[str, Any]:
