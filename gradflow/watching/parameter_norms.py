@@ -18,22 +18,21 @@ class ParameterNorms:
     """
 
     def __init__(self, parameters: Iterable[nn.Parameter]) -> None:
-        self._norms: dict[int, Tensor] = {}
-        self._last: Tensor | None = None
+        self._norms: dict[nn.Parameter, Tensor] = {}
         self._handles: list[RemovableHandle] = [
             each.register_post_accumulate_grad_hook(self._read)
             for each in parameters
             if each.requires_grad and each.is_leaf
         ]
 
-    def _read(self, parameter: Tensor) -> None:
+    def _read(self, parameter: nn.Parameter) -> None:
         gradient = parameter.grad
         if gradient is None:
             return
         values = gradient.coalesce().values() if gradient.is_sparse else gradient
-        norm = torch.linalg.vector_norm(values.detach(), dtype=torch.float64)
-        self._norms[id(parameter)] = norm
-        self._last = parameter
+        wide = torch.float32 if values.device.type == "mps" else torch.float64
+        norm = torch.linalg.vector_norm(values.detach(), dtype=wide)
+        self._norms[parameter] = norm
 
     @property
     def any_read(self) -> bool:
@@ -43,10 +42,10 @@ class ParameterNorms:
     @property
     def cleared(self) -> bool:
         """Whether gradients that were accumulated are gone: set to None, or to zero."""
-        if self._last is None:
-            return False
-        gradient = self._last.grad
-        return gradient is None or not bool(gradient.detach().any())
+        for parameter, norm in self._norms.items():
+            if norm != 0.0:
+                return parameter.grad is None or not bool(parameter.grad.detach().any())
+        return False
 
     def log10_total(self) -> float | None:
         """Return log10 of the norm over all parameters; None where it is zero, inf or unknown."""
@@ -60,4 +59,4 @@ class ParameterNorms:
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
-        self._last = None
+        self._norms.clear()

@@ -13,10 +13,12 @@ from gradflow.watching.capture.modules import WatchedModule
 from gradflow.watching.dropout import dropout_masks
 from gradflow.watching.twin.broken import is_sound
 from gradflow.watching.twin.layer import CellFlow, LayerForm, LayerRun, replay
-from gradflow.watching.twin.weights import Tensors, is_relu, kind_of, weights_by_cell
+from gradflow.watching.twin.weights import Tensors, is_relu, kind_of, own_weights, weights_by_cell
 
 # Numbers that a twin may keep at once, about 256 MB: rows are run in shares of it.
 _ROOM = 2**25
+# One row cannot be shared out: beyond this, about 2 GB, it is left out.
+_MOST_ROOM = 2**28
 _NUMBERS_PER_UNIT = 16  # of a step of one cell: gates before and after, states, slopes, gradients
 
 
@@ -26,6 +28,15 @@ def form_of(watched: WatchedModule, tensors: Tensors) -> LayerForm:
     assert module is not None
     weights = weights_by_cell(module, tensors)
     return LayerForm(kind_of(module), weights, watched.directions, is_relu(module))
+
+
+def is_too_long(watched: WatchedModule, call: Call) -> bool:
+    """Return whether a call has so many steps that a twin of one row would not fit into memory."""
+    own = watched.torchs_own
+    if own is None:
+        return False
+    rows = sum(part.shape[0] for name, part in own_weights(own).items() if "weight_hh" in name)
+    return call.steps * rows * _NUMBERS_PER_UNIT // 4 > _MOST_ROOM
 
 
 def replay_calls(

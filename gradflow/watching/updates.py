@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from gradflow.records.watch import FlowSample
 from gradflow.watching.capture.call import Call, Slots
-from gradflow.watching.capture.hooks import is_recorded, on_arrival
+from gradflow.watching.capture.hooks import in_backward, is_recorded, on_arrival
 from gradflow.watching.capture.modules import WatchedModule
 from gradflow.watching.faults import warn
 from gradflow.watching.optimizers import OptimizerWatch, calling_scaler
@@ -49,7 +49,8 @@ class Updates:
     ) -> None:
         self.count = 0
         self.are_by_hand = False
-        self._model, self._watched, self._every, self._scaler = model, watched, every, scaler
+        self._model, self._watched, self._every = model, watched, every
+        self._note_scaler(scaler)
         self._guard, self._emit = guard, emit
         self._gradient_came = self._overflowed = self._was_told = self._has_stepped = False
         self._last: dict[int, tuple[Tensor, ...]] = {}
@@ -108,12 +109,22 @@ class Updates:
 
     # ---- how an update ends
 
+    def _note_scaler(self, scaler: torch.amp.GradScaler | None) -> None:
+        """Keep the scaler; one that is switched off scales nothing and skips nothing."""
+        self._scaler = scaler if scaler is not None and scaler.is_enabled() else None
+
     def _after_step(self) -> None:
-        """After an optimizer's step."""
+        """After an optimizer's step.
+
+        An optimizer of one parameter that steps while the backward pass runs ends no update; there
+        the cleared gradients tell.
+        """
+        if in_backward():
+            return
         self.are_by_hand, self._has_stepped = False, True
         window = self._window
         if window is not None:
-            self._scaler = calling_scaler() or self._scaler
+            self._note_scaler(calling_scaler() or self._scaler)
             if window.has_arrivals:
                 self._finish(window)
             else:
@@ -147,7 +158,7 @@ class Updates:
 
     def _finish(self, window: Window) -> None:
         self._window = None
-        scale = None if self._scaler is None else float(self._scaler.get_scale())
+        scale = float(self._scaler.get_scale()) if self._scaler is not None else None
         if self._overflowed:
             window.notes[_OVERFLOWED] = None
         self._overflowed, self._empty = False, 0

@@ -27,7 +27,7 @@ from torch.utils.hooks import RemovableHandle
 from gradflow.errors import SettingError
 from gradflow.records.watch import FlowSample
 from gradflow.watching.capture.call import Call, Slots, cell_call, layer_call
-from gradflow.watching.capture.hooks import Hook, LayerHook, is_recorded
+from gradflow.watching.capture.hooks import Hook, LayerHook, in_backward, is_recorded
 from gradflow.watching.capture.layout import parts_of
 from gradflow.watching.capture.modules import WatchedModule, watched_modules
 from gradflow.watching.dropout import draws_masks
@@ -145,8 +145,8 @@ class Watch:
         self, index: int, module: nn.Module, args: Any, kwargs: Mapping[str, Any], answer: Any
     ) -> None:
         state = self._states.pop(index, None)
-        if not torch.is_grad_enabled() or _in_backward():
-            self._updates.note_skipped("recomputed" if _in_backward() else "no_grad")
+        if not torch.is_grad_enabled() or in_backward():
+            self._updates.note_skipped("recomputed" if in_backward() else "no_grad")
             return
         if not self._model.training:
             self._updates.note_skipped("eval")
@@ -212,12 +212,6 @@ class Watch:
         self._handles.clear()
         self._states.clear()
         self._updates.remove()
-
-
-def _in_backward() -> bool:
-    """Return whether a backward pass is running, as where a checkpointed layer is run again."""
-    running = getattr(torch._C, "_current_graph_task_id", None)
-    return running is not None and running() != -1
 
 
 def watch(

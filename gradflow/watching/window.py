@@ -19,6 +19,7 @@ from gradflow.watching.capture.modules import WatchedModule
 from gradflow.watching.measured import Measured
 from gradflow.watching.own_cells import told_gates
 from gradflow.watching.parameter_norms import ParameterNorms
+from gradflow.watching.replay_calls import is_too_long
 from gradflow.watching.twin.weights import Tensors, snapshot
 
 
@@ -89,6 +90,11 @@ class Window:
         if self._pass.has_arrivals:
             self.end_pass()
         watched = self._watched[index]
+        if is_too_long(watched, call):
+            self.notes[f"{watched.name} is left out: {call.steps} steps need too much memory."] = (
+                None
+            )
+            return
         if watched.torchs_own is None:
             call.gates = told_gates(watched, call)
         chains = self._pass.chains.setdefault(index, Chains())

@@ -161,3 +161,64 @@ def test_frozen_layers_are_updated_with_the_head():
             optimizer.step()
     assert [sample.update for sample in flow.samples] == [0, 1]
     assert None not in flow.samples[0].layers[0].log10_dL_dh
+
+
+def test_optimizers_that_step_within_the_backward_pass_end_no_update():
+    """One optimizer a parameter, called by its own hook: the cleared gradients tell of the end."""
+    layer = layer_of("LSTM", 3, 5)
+    loss, twin = twin_of(layer)
+    for parameter in layer.parameters():
+        optimizer = torch.optim.SGD([parameter], lr=0.1)
+
+        def step(done: Tensor, own: torch.optim.Optimizer = optimizer) -> None:
+            own.step()
+            own.zero_grad()
+
+        parameter.register_post_accumulate_grad_hook(step)
+    with watch(layer, every=2) as flow:
+        for _ in range(5):
+            last_output(layer, X).backward()
+    assert [sample.update for sample in flow.samples] == [0, 2, 4]
+    assert_same_profiles(flow.samples[0], loss, twin)
+
+
+def test_a_scaler_that_is_switched_off_scales_nothing():
+    """GradScaler(enabled=False) is how loops leave mixed precision out."""
+    layer = layer_of("LSTM", 3, 5)
+    loss, twin = twin_of(layer)
+    model = Reader(layer, last_output)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    scaler = torch.amp.GradScaler("cpu", enabled=False)
+    with watch(model, every=1, scaler=scaler) as flow:
+        scaled_step(model, optimizer, scaler, X)
+    assert flow.samples[0].loss_scale is None
+    assert_same_profiles(flow.samples[0], loss, twin)
+
+
+def test_accumulated_gradients_that_are_zero_are_not_taken_for_cleared():
+    """A dead unit's gradient is zero without anyone clearing it."""
+    layer = layer_of("RNN_RELU", 3, 5)
+    with torch.no_grad():
+        layer.bias_ih_l0.fill_(-100.0)
+    optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+    with watch(layer, every=1) as flow:
+        for _ in range(2):
+            for _ in range(3):
+                layer(X)[0].sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    assert [sample.update for sample in flow.samples] == [0, 1]
+    assert flow.samples[0].log10_parameter_gradient_norm is None
+
+
+def test_a_call_too_long_for_memory_is_left_out(monkeypatch: pytest.MonkeyPatch):
+    """A twin that would need gigabytes for one row is not begun; a note says so."""
+    monkeypatch.setattr("gradflow.watching.replay_calls._MOST_ROOM", 20 * 5 * 4)
+    layer = layer_of("LSTM", 3, 5)
+    optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+    with watch(layer, every=1) as flow:
+        (last_output(layer, X[:3]) + last_output(layer, X[:8])).backward()
+        optimizer.step()
+    (sample,) = flow.samples
+    assert [found.steps for found in sample.layers] == [3]
+    assert sample.notes == ("lstm is left out: 7 steps need too much memory.",)

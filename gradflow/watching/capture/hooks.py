@@ -109,3 +109,9 @@ _VIEWS: dict[str, Callable[[Tensor], Tensor]] = {
 def is_recorded(values: object) -> bool:
     """Return whether autograd records a tensor, so that a backward pass can reach it."""
     return isinstance(values, Tensor) and values.requires_grad and torch.is_grad_enabled()
+
+
+def in_backward() -> bool:
+    """Return whether a backward pass is running, as where a checkpointed layer is run again."""
+    running = getattr(torch._C, "_current_graph_task_id", None)
+    return running is not None and running() != -1
