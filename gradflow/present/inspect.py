@@ -42,17 +42,14 @@ def inspect_table(result: InspectResult) -> TextTable:
     """Return the table: the verdict above, a row per layer and direction, the findings below."""
     columns = (
         Column("layer", numeric=False),
-        Column("direction", numeric=False),
         Column("kind", numeric=False),
-        Column("input"),
-        Column("hidden"),
-        Column("parameters"),
+        Column("input,\nhidden"),
         Column("horizon\n(steps)"),
         Column("half-life\n(steps)"),
-        Column("Lyapunov\n(per step)"),
-        Column("keep gate", numeric=False),
+        Column("Lyapunov\n(a step)"),
+        Column("keep\ngate"),
         Column("its\nbias"),
-        Column("satu-\nrated"),
+        Column("shut\nor open"),
     )
     names = list(dict.fromkeys(layer.name for layer in result.layers))
     sections = tuple(
@@ -101,12 +98,9 @@ def _gradient_rows(result: InspectResult) -> list[dict[str, Any]]:
 
 def _cells(layer: InspectedLayer) -> tuple[str, ...]:
     return (
-        layer.title,
-        layer.direction,
+        words.place_text(layer),
         layer.kind,
-        f"{layer.input_size}",
-        f"{layer.hidden_size}",
-        f"{layer.parameters:,}",
+        f"{layer.input_size}, {layer.hidden_size}",
         words.horizon_text(layer),
         number_text(layer.half_life, 3),
         number_text(layer.lyapunov, 3),

@@ -15,16 +15,21 @@ def horizon_text(layer: InspectedLayer) -> str:
     return f">{layer.lag[-1]}" if layer.horizon is None else number_text(layer.horizon, 3)
 
 
+def place_text(layer: InspectedLayer) -> str:
+    """Return where a layer is: its module and level, and that it reads backwards where it does."""
+    return f"{layer.title}, reverse" if layer.direction == "reverse" else layer.title
+
+
 def keep_gate_text(layer: InspectedLayer) -> str:
-    """Return the keep gate's mean and range."""
+    """Return the keep gate's mean value."""
     gate = next((gate for gate in layer.gates if gate.role == "keep"), None)
     if gate is None or gate.value_mean is None:
         return "-"
-    return f"{gate.value_mean:.3f} ({gate.value_min:.2f}-{gate.value_max:.2f})"
+    return f"{gate.value_mean:.3f}"
 
 
 def saturation_text(layer: InspectedLayer) -> str:
-    """Return the largest saturated share of the gates, in percent."""
+    """Return the largest share of a gate's values within 0.01 of 0 or 1, in percent."""
     shares = [gate.saturated_fraction for gate in layer.gates]
     known = [share for share in shares if share is not None]
     return f"{100 * max(known):.0f}%" if known else "-"
