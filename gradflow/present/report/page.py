@@ -19,6 +19,8 @@ from gradflow.present.report.embed import data_uris
 from gradflow.present.report.model import Report
 
 LARGEST = 1_950_000  # bytes: a page below two megabytes can be mailed anywhere
+_POWER = re.compile(r"\b([a-z])\^T\b")
+_TOGETHER = re.compile(r"([\d.]+e[-+]\d+)")
 MOST_ROWS = 120  # of a table on the page; its CSV has all
 
 
@@ -59,13 +61,13 @@ def with_code(text: str) -> Markup:
 
 
 def prose(text: str) -> Markup:
-    """Return text as HTML in which no line ends inside a number such as 1e-16.
+    """Return text as HTML: f^T with its power above, and no line ends in a number like 1e-16.
 
-    >>> prose("x < 1e-16")
-    Markup('x &lt; <span class="together">1e-16</span>')
+    >>> prose("f^T < 1e-16")
+    Markup('<i>f</i><sup>T</sup> &lt; <span class="together">1e-16</span>')
     """
-    together = r'<span class="together">\1</span>'
-    return Markup(re.sub(r"([\d.]+e[-+]\d+)", together, html.escape(text)))
+    safe = _POWER.sub(r"<i>\1</i><sup>T</sup>", html.escape(text))
+    return Markup(_TOGETHER.sub(r'<span class="together">\1</span>', safe))
 
 
 def _render(report: Report, images: dict[str, str | None]) -> str:
