@@ -11,10 +11,10 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.patches import Circle, FancyBboxPatch, Polygon, Rectangle
 
-from gradflow.present.palette import INK, QUIET, gate_color
+from gradflow.present.palette import INK, QUIET, hue
 from gradflow.present.theme import Theme, inches_of, text_width
 
-POSITIVE, NEGATIVE = gate_color(0.1), gate_color(0.5)
+POSITIVE, NEGATIVE = hue(0), hue(1)
 """The colours of positive and of negative numbers."""
 GAUGE_HEIGHT = 4.0
 _GAUGE_WIDTH = 1.5

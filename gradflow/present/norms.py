@@ -19,7 +19,7 @@ from gradflow.present.end_labels import EndLabel, draw_end_labels
 from gradflow.present.layout import Grid, Words, make_sheet
 from gradflow.present.log_axis import CEILING, mark, scale_of
 from gradflow.present.numbers import number_text
-from gradflow.present.palette import INK, gate_color
+from gradflow.present.palette import INK, hue
 from gradflow.present.theme import Theme, describe, text_width, theme_context
 from gradflow.present.thinning import line_indices, marker_indices
 from gradflow.records.base import FloatArray
@@ -186,7 +186,7 @@ def _draw_positive(ax: Axes, at: FloatArray, logs: FloatArray, theme: Theme) -> 
     ax.plot(
         at[kept],
         values[kept],
-        color=gate_color(0.1),
+        color=hue(0),
         linewidth=theme.line * 0.7,
         marker="o",
         markersize=theme.marker * 0.7,
@@ -226,7 +226,7 @@ def _label_room(
 
 def _legend(kinds: list[_Kind], summary: NormSummary, theme: Theme) -> list[tuple[Line2D, str]]:
     size, width = theme.marker * 0.7, theme.line * 0.7
-    line = Line2D([], [], color=gate_color(0.1), marker="o", ms=size, lw=width)
+    line = Line2D([], [], color=hue(0), marker="o", ms=size, lw=width)
     legend = [(line, f"positive: {summary.positive:,}")]
     if summary.log10_slope is not None:
         legend.append((Line2D([], [], color=INK, linestyle=DASHES, lw=theme.line * 0.6), _FIT))
