@@ -136,8 +136,9 @@ DECAY = Question(
         "decay": "Solid lines with markers are measured, dashed lines are the trend; a gate value "
         "has the same colour and marker in every figure. The factor at a line's end is what one "
         "step keeps.",
-        "departure": "The rate less the trend's over the candidate's gain: dots are measured, "
-        "lines the exact rate at the zero state where it is known.",
+        "departure": "What one step keeps, over the candidate's gain, on a log axis: marks are "
+        "measured, lines the exact factor at the zero state, dashed lines the trend. The departure "
+        "is the gap between a line and its dashed one.",
         "blocks": "The blocks of the joint Jacobian of a cell whose state has parts: how much of "
         "each part is felt by each other.",
         "paths": "The same norms by path: full (solid), straight through the keep gate (dashed), "
