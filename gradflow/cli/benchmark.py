@@ -154,9 +154,9 @@ def benchmark(
 ) -> None:
     """Which recurrent cell learns to carry information across a delay, at what cost?
 
-    Trains every cell, delay, learning rate and seed, at the same width and at the same number
-    of parameters, beside what a model without memory reaches. Every run is stored as it ends:
-    the same command goes on where it was stopped.
+    Trains every cell, delay, learning rate and seed, at the same width and at the
+    same number of parameters, beside what a model without memory reaches. Every
+    run is stored as it ends: the same command goes on where it was stopped.
     """
     how = read_sweep(context)
     request = read_request(context, "benchmark")

@@ -72,8 +72,9 @@ def report(
 ) -> None:
     """Stored results as one page, figures and tables.
 
-    Shows the results of any command in report.html (one file that needs no network), report.md,
-    figures/ and tables/. `gradflow report --config report` runs the usual studies first.
+    Shows the results of any command in report.html (one file that needs no
+    network), report.md, figures/ and tables/. `gradflow report --config report`
+    runs the usual studies first.
     """
     request = read_request(context, "report")
     from gradflow.provenance import Stopwatch

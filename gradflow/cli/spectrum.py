@@ -119,9 +119,9 @@ def spectrum(
 ) -> None:
     """What does each direction of the state shrink or grow by per step?
 
-    Measures the Lyapunov exponents of a cell along its run, in nats per step, with standard
-    errors, their sum and the Kaplan-Yorke dimension. Directions that the cell's structure leaves
-    nothing of are told apart from small numbers.
+    Measures the Lyapunov exponents of a cell along its run, in nats per step,
+    with standard errors, their sum and the Kaplan-Yorke dimension. Directions
+    that the cell's structure leaves nothing of are told apart from small numbers.
     """
     request = read_request(context, "spectrum")
     from gradflow.experiments.spectrum import run_spectrum

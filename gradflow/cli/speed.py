@@ -63,10 +63,11 @@ def speed(
     debug: Debug = False,
     force: Force = False,
 ) -> None:
-    """How long does the measurement take, beside the usual ways and what cannot be avoided?
+    """How long does the measurement take, beside the usual ways and its floor?
 
-    Times torch's own ways to the same Jacobian norms and gradflow's in turns, on the same
-    weights and states, checks that they agree, and compares with the bare matrix products.
+    Times torch's own ways to the same Jacobian norms and gradflow's in turns, on
+    the same weights and states, checks that they agree, and compares with the
+    bare matrix products.
     """
     request = read_request(context, "speed")
     from gradflow.experiments.speed import run_speed

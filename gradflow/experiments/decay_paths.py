@@ -74,12 +74,11 @@ def path_points(steps: int, points: int | None) -> list[int]:
 def path_checks(paths: Sequence[CellPaths], dtype: str = "float64") -> tuple[Check, ...]:
     """Return the check that the three norms fit each other: no side of a triangle is too long.
 
-    It allows what rounding to `dtype` may do to them by that step. Without paths there is none.
+    It allows what rounding to `dtype` may do to them by that step. Where no cell has a direct path
+    there is nothing to compare, and no check.
     """
-    if not paths:
-        return ()
     resolution = torch.finfo(getattr(torch, dtype)).eps
-    worst, allowed, where = -math.inf, SLACK, "no cell with a keep gate"
+    worst, allowed, where = -math.inf, SLACK, ""
     for cell in paths:
         full, direct, rest = (cell.line(name) for name in ("full", "direct", "rest"))
         if full is None or direct is None or rest is None:
@@ -91,9 +90,11 @@ def path_checks(paths: Sequence[CellPaths], dtype: str = "float64") -> tuple[Che
             with np.errstate(invalid="ignore"):  # zero beside two zeros
                 excess = np.nan_to_num(logs[index] - others, nan=-math.inf)
             most = int((excess - rounding).argmax())
-            if excess[most] - rounding[most] > worst - allowed:
+            if not where or excess[most] - rounding[most] > worst - allowed:
                 worst, allowed = float(excess[most]), float(rounding[most])
                 where = f"{cell.cell} at gate {cell.gate_value}, step {cell.steps[most]}"
+    if not where:
+        return ()
     return (
         Check(
             name="full, direct and rest fit each other",

@@ -55,6 +55,12 @@ def test_the_help_groups_the_commands_in_panels(capsys: pytest.CaptureFixture[st
     assert "decay" in alone.out
 
 
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_what_a_command_says_of_itself_fits_a_terminal(name: str):
+    """The lines of a paragraph stay lines: one that is longer than a terminal is broken in two."""
+    assert max(len(line) for line in (COMMANDS[name].help or "").splitlines()) <= 78
+
+
 def test_the_version_is_one_line(capsys: pytest.CaptureFixture[str]):
     """For scripts and for bug reports."""
     answer = in_process(capsys, "--version")

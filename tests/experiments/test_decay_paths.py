@@ -153,6 +153,14 @@ def test_rounding_in_float32_is_no_wrong_decomposition() -> None:
     assert checks["full, direct and rest fit each other"].passed
 
 
+def test_without_a_direct_path_there_is_no_triangle_to_check() -> None:
+    """An RNN has no keep gate: a check that could not fail would say nothing."""
+    result = run(cell="rnn", gate=0.5)
+    assert result.paths
+    assert path_checks(result.paths) == ()
+    assert not [check for check in result.checks if "direct and rest" in check.name]
+
+
 def test_a_triangle_with_a_side_too_long_fails_its_check() -> None:
     """||full|| <= ||direct|| + ||rest||, and so on round: a wrong decomposition is found out."""
     (good,) = run(cell="lstm", gate=0.5, candidate_gain=1).paths
