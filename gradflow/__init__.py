@@ -63,7 +63,7 @@ __version__ = "0.1.0"
 
 _ROOMS = (
     "cells", "checkpoints", "config", "engine", "errors", "experiments", "inits", "present",
-    "records",
+    "records", "sweeps",
 )  # fmt: skip
 # Where each name of the library lives.
 _NAMES = {

@@ -18,6 +18,7 @@ from gradflow.cli import (
     params,
     parity,
     report,
+    runs,
     saturate,
     spectrum,
     speed,
@@ -49,6 +50,7 @@ app.command("step", rich_help_panel=LEARN)(step.step)
 app.command("params", rich_help_panel=LEARN)(params.params)
 app.command("inits", rich_help_panel=LEARN)(inits.inits)
 app.command("benchmark", rich_help_panel=STUDY)(benchmark.benchmark)
+app.command("runs", rich_help_panel=STUDY)(runs.runs)
 app.command("watch", rich_help_panel=STUDY)(watch.watch)
 app.command("report", rich_help_panel=RESULTS)(report.report)
 app.command("doctor", rich_help_panel=RESULTS)(doctor.doctor)

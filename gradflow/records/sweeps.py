@@ -36,6 +36,15 @@ class StoredRow:
         """True where the work ran to its end."""
         return self.status == DONE
 
+    def single_values(self) -> Json:
+        """Return what the row holds that is no list, by dotted names.
+
+        >>> row = {"loss": 0.5, "costs": {"updates": 3, "curve": [1]}}
+        >>> StoredRow("", {}, DONE, row=row).single_values()
+        {'loss': 0.5, 'costs.updates': 3}
+        """
+        return _single(self.row or {}, "")
+
     def to_json(self) -> Json:
         """Return the row as strict JSON."""
         return {
@@ -48,3 +57,13 @@ class StoredRow:
             "settings": dict(self.settings),
             "row": None if self.row is None else dict(self.row),
         }
+
+
+def _single(values: Mapping[str, Any], above: str) -> Json:
+    found: Json = {}
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            found |= _single(value, f"{above}{key}.")
+        elif not isinstance(value, list | tuple):
+            found[above + key] = value
+    return found

@@ -11,6 +11,7 @@ from gradflow.settings.inspect import InspectSettings
 from gradflow.settings.params import ParamsSettings
 from gradflow.settings.parity import ParitySettings
 from gradflow.settings.report import ReportSettings
+from gradflow.settings.runs import RunsSettings
 from gradflow.settings.saturate import SaturateSettings
 from gradflow.settings.spectrum import SpectrumSettings
 from gradflow.settings.speed import SpeedSettings
@@ -28,6 +29,7 @@ __all__ = [
     "ParamsSettings",
     "ParitySettings",
     "ReportSettings",
+    "RunsSettings",
     "SaturateSettings",
     "Settings",
     "SpectrumSettings",

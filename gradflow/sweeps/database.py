@@ -14,8 +14,8 @@ from gradflow.records.sweeps import DONE, FAILED, WAITING, StoredRow
 
 DATABASE = "sweep.sqlite"
 VERSION = 1
-# `row` holds what is one number or word, `details` what is a list or a table (a learning curve):
-# ten thousand rows are listed without reading the latter.
+# `details` holds what is, or contains, a list (a learning curve), `row` all else: ten thousand rows
+# are listed without reading the former.
 SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS grid (
     position INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, settings TEXT NOT NULL
@@ -43,9 +43,9 @@ def values_of(row: StoredRow) -> tuple[str | int | float | None, ...]:
     """Return a row as the values of its columns."""
     plain = details = None
     if row.row is not None:
-        nested = {key for key, value in row.row.items() if isinstance(value, list | dict)}
-        plain = _text({key: value for key, value in row.row.items() if key not in nested})
-        details = _text({key: value for key, value in row.row.items() if key in nested})
+        long = {key for key, value in row.row.items() if _has_list(value)}
+        plain = _text({key: value for key, value in row.row.items() if key not in long})
+        details = _text({key: value for key, value in row.row.items() if key in long})
     return (
         *(row.key, _text(row.settings), row.status, row.reason),
         *(row.attempts, row.started, row.seconds, plain, details),
@@ -88,6 +88,11 @@ def explained(path: Path) -> Iterator[None]:
             f"{str(path)!r} cannot be used: {known[0] if known else text + '.'} "
             "Rows that were stored before are safe."
         ) from None
+
+
+def _has_list(value: Any) -> bool:
+    inner = value.values() if isinstance(value, dict) else ()
+    return isinstance(value, list) or any(map(_has_list, inner))
 
 
 def _text(value: Mapping[str, Any]) -> str:

@@ -126,7 +126,7 @@ def load_rows(
 
     Args:
         folder: the run folder.
-        details: read lists and tables in the rows too; without them rows hold single values only.
+        details: read what has lists in it too; without, rows hold single values only.
         grid_only: one row for each task of the sweep, in its order, also for those that wait;
             else all that is stored, also of an earlier and larger sweep in this folder.
 

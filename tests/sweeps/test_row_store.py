@@ -16,7 +16,8 @@ from gradflow.sweeps.disks import disk_type, is_network_disk
 from gradflow.sweeps.row_store import RowStore
 
 TASKS = [SweepTask({"seed": seed, "cell": "gru"}) for seed in range(3)]
-CURVE = {"accuracy": 0.75, "learned": True, "note": None, "curve": [0.5, 0.25], "by": {"t": [1]}}
+SINGLE = {"accuracy": 0.75, "learned": True, "note": None, "costs": {"updates": 3}}
+CURVE = {**SINGLE, "curve": [0.5, 0.25], "by": {"t": [1]}}
 
 
 def stored(task: SweepTask, status: str = "done") -> StoredRow:
@@ -46,7 +47,7 @@ def test_a_row_comes_back_as_it_was(store: RowStore, tmp_path: Path):
 def test_a_list_of_rows_does_without_their_curves(store: RowStore, tmp_path: Path):
     """Single values alone are read: that is what a table shows."""
     row = load_rows(tmp_path, details=False)[1].row
-    assert row == {"accuracy": 0.75, "learned": True, "note": None}
+    assert row == SINGLE
 
 
 def test_a_done_row_is_never_replaced_and_a_failed_one_is(store: RowStore):
