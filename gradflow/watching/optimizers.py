@@ -9,14 +9,18 @@ from types import FrameType
 
 import torch
 from torch import nn
-from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook
+from torch.optim.optimizer import (
+    Optimizer,
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
 from torch.utils.hooks import RemovableHandle
 
 _FRAMES = 40
 
 
 class OptimizerWatch:
-    """Calls `action()` after each step of an optimizer that holds one of the layers' parameters.
+    """Tells of each step of an optimizer that holds one of the layers' parameters, and its end.
 
     Where none does (the layers are frozen), steps of those that hold another of the model's count.
     """
@@ -25,27 +29,40 @@ class OptimizerWatch:
         self,
         layers: Iterable[nn.Parameter],
         model: Iterable[nn.Parameter],
-        action: Callable[[], None],
+        *,
+        before: Callable[[], None],
+        after: Callable[[], None],
     ) -> None:
         self._layers, self._model = {id(each) for each in layers}, {id(each) for each in model}
-        self._action, self._holds_layers = action, False
+        self._before, self._after, self._holds_layers = before, after, False
         self._known: weakref.WeakKeyDictionary[Optimizer, tuple[bool, bool]] = (
             weakref.WeakKeyDictionary()
         )
-        self._handle: RemovableHandle = register_optimizer_step_post_hook(self._after_step)
+        self._handles: list[RemovableHandle] = [
+            register_optimizer_step_pre_hook(self._before_step),
+            register_optimizer_step_post_hook(self._after_step),
+        ]
+
+    def _before_step(self, optimizer: Optimizer, *_: object) -> None:
+        if self._is_ours(optimizer):
+            self._before()
 
     def _after_step(self, optimizer: Optimizer, *_: object) -> None:
+        if self._is_ours(optimizer):
+            self._after()
+
+    def _is_ours(self, optimizer: Optimizer) -> bool:
         if optimizer not in self._known:
             held = {id(each) for group in optimizer.param_groups for each in group["params"]}
             self._known[optimizer] = bool(held & self._layers), bool(held & self._model)
         layers, model = self._known[optimizer]
         self._holds_layers |= layers
-        if layers or (model and not self._holds_layers):
-            self._action()
+        return layers or (model and not self._holds_layers)
 
     def remove(self) -> None:
-        """Take the hook off."""
-        self._handle.remove()
+        """Take the hooks off."""
+        for handle in self._handles:
+            handle.remove()
 
 
 def calling_scaler() -> torch.amp.GradScaler | None:

@@ -52,12 +52,18 @@ class Updates:
         self._model, self._watched, self._every = model, watched, every
         self._note_scaler(scaler)
         self._guard, self._emit = guard, emit
-        self._gradient_came = self._overflowed = self._was_told = self._has_stepped = False
+        self._gradient_came = self._overflowed = self._was_told = False
+        self._has_stepped = self._is_stepping = False
         self._last: dict[int, tuple[Tensor, ...]] = {}
         self._skipped: Counter[str] = Counter()
         self._empty = 0
         own = [parameter for each in watched for parameter in each.module.parameters()]
-        self._optimizers = OptimizerWatch(own, model.parameters(), lambda: guard(self._after_step))
+        self._optimizers = OptimizerWatch(
+            own,
+            model.parameters(),
+            before=self._before_step,
+            after=lambda: guard(self._after_step),
+        )
         self._window: Window | None = None
         self._open_if_due()
 
@@ -113,6 +119,9 @@ class Updates:
         """Keep the scaler; one that is switched off scales nothing and skips nothing."""
         self._scaler = scaler if scaler is not None and scaler.is_enabled() else None
 
+    def _before_step(self) -> None:
+        self._is_stepping = not in_backward()
+
     def _after_step(self) -> None:
         """After an optimizer's step.
 
@@ -121,7 +130,8 @@ class Updates:
         """
         if in_backward():
             return
-        self.are_by_hand, self._has_stepped = False, True
+        self.are_by_hand = self._is_stepping = False
+        self._has_stepped = True
         window = self._window
         if window is not None:
             self._note_scaler(calling_scaler() or self._scaler)
@@ -135,7 +145,9 @@ class Updates:
         """At a forward pass after gradients have come, without a step between."""
         if not window.norms.cleared and window.norms.any_read:
             return  # they are accumulated; the window ends the pass itself
-        if self._scaler is not None or self._has_overflowed(window):
+        if self._is_stepping:  # a closure runs again: of its runs the first is the update's
+            self._finish(window)
+        elif self._scaler is not None or self._has_overflowed(window):
             window.discard()
             self._overflowed = True
             self._window = self._new_window()

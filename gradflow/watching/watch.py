@@ -27,7 +27,7 @@ from torch.utils.hooks import RemovableHandle
 from gradflow.errors import SettingError
 from gradflow.records.watch import FlowSample
 from gradflow.watching.capture.call import Call, Slots, cell_call, layer_call
-from gradflow.watching.capture.hooks import Hook, LayerHook, in_backward, is_recorded
+from gradflow.watching.capture.hooks import Hook, LayerHook, in_backward, is_recorded, is_traced
 from gradflow.watching.capture.layout import parts_of
 from gradflow.watching.capture.modules import WatchedModule, watched_modules
 from gradflow.watching.dropout import draws_masks
@@ -118,11 +118,13 @@ class Watch:
 
     def _hang_on(self, index: int, watched: WatchedModule) -> None:
         def before(module: nn.Module, *_: Any) -> None:
-            if self._updates.is_sampling and draws_masks(module):
+            if self._updates.is_sampling and draws_masks(module) and not is_traced():
                 self._guarded(self._note_generator, index, module)
 
         def after(module: nn.Module, args: Any, kwargs: Mapping[str, Any], answer: Any) -> None:
             updates = self._updates
+            if is_traced():  # a copy made here would be traced with the rest
+                return
             if updates.is_sampling or updates.are_by_hand:
                 self._guarded(self._capture, index, module, args, kwargs, answer)
             elif updates.remembers and torch.is_grad_enabled() and self._model.training:

@@ -105,6 +105,25 @@ def test_a_closure_is_run_within_the_step():
     assert_same_profiles(flow.samples[0], loss, twin)
 
 
+def test_a_closure_that_is_run_several_times_is_one_update():
+    """LBFGS evaluates at weights that it tries; the first evaluation is at the update's own."""
+    layer = layer_of("GRU", 3, 5)
+    loss, twin = twin_of(layer)
+    optimizer = torch.optim.LBFGS(layer.parameters(), max_iter=4)
+
+    def closure() -> Tensor:
+        optimizer.zero_grad()
+        found = last_output(layer, X)
+        found.backward()
+        return found
+
+    with watch(layer, every=1) as flow:
+        for _ in range(2):
+            optimizer.step(closure)
+    assert [sample.update for sample in flow.samples] == [0, 1]
+    assert_same_profiles(flow.samples[0], loss, twin)
+
+
 @pytest.mark.parametrize("clear", [None, 0.0])
 def test_a_loop_without_an_optimizer(clear: float | None):
     """Cleared gradients tell that an update is done; each backward pass is one then."""

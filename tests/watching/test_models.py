@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import warnings
 from typing import Any
 
 import pytest
@@ -58,6 +60,18 @@ def test_a_compiled_loop_over_a_cell_is_told(when: str):
         train()
     flow.close()
     assert (len(told), flow.samples) == (1, [])
+
+
+def test_a_model_is_traced_as_if_it_were_not_watched():
+    """torch.jit.trace runs a model several times and compares: no copy of ours may be in it."""
+    layer = layer_of("LSTM", 3, 5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        plain = torch.jit.trace(layer, X)
+        with watch(layer, every=1):
+            traced = torch.jit.trace(layer, X)
+    one, other = (re.sub(r"___torch_mangle_\d+\.", "", str(x.graph)) for x in (traced, plain))
+    assert one == other
 
 
 def test_a_checkpointed_layer_is_measured_once():

@@ -115,3 +115,8 @@ def in_backward() -> bool:
     """Return whether a backward pass is running, as where a checkpointed layer is run again."""
     running = getattr(torch._C, "_current_graph_task_id", None)
     return running is not None and running() != -1
+
+
+def is_traced() -> bool:
+    """Return whether torch.jit traces what is computed now, ours with the rest."""
+    return bool(torch.jit.is_tracing())  # type: ignore[attr-defined, no-untyped-call]
