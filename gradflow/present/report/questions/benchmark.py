@@ -37,7 +37,7 @@ BENCHMARK = Question(
     units="Delays T in steps, losses in nats (mean squared error for sums), times in seconds; "
     "ranges are over seeds.",
     captions={
-        "learning": "Learning curves: means over seeds, bands from the least to the greatest.",
+        "learning": "Learning curves: thick lines are means over seeds, thin ones the seeds.",
         "accuracy": "Test accuracy by delay, beside what a model without memory reaches.",
         "cost": "Test accuracy against what it costs.",
         "gradient": "Gradient norms of the loss at every step, before and after training.",
