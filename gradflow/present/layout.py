@@ -52,6 +52,7 @@ class Grid:
     tall: float = 1.0  # of the theme's height of a panel, where `height` is not given
     titled: bool = True  # whether panels have titles, which need room above them
     title_lines: int = 1  # see `titled_panels`
+    axis_room: float = _AXIS_ROOM  # em below the last row, for tick labels and the axis' name
 
 
 @dataclass(frozen=True)
@@ -149,7 +150,7 @@ def _row_room(grid: Grid) -> float:
 
 def _between_rows(theme: Theme, grid: Grid) -> float:
     """Return the inches that are above, between and below the rows of panels."""
-    return (_title_room(grid) + (grid.rows - 1) * _row_room(grid) + _AXIS_ROOM) * theme.em
+    return (_title_room(grid) + (grid.rows - 1) * _row_room(grid) + grid.axis_room) * theme.em
 
 
 def _panel_height(theme: Theme, grid: Grid, around: float) -> float:

@@ -22,7 +22,7 @@ _PARTS: dict[str, tuple[str, str]] = {
     "projection": (hue(8), "\\\\\\"),
     "bias": (hue(1), ""),
     "second bias": (hue(3), "////"),
-    "head": (hue(7), "...."),
+    "head": (hue(7), "||||"),
     "as built": (INK, ""),
 }
 _BAR = 0.62

@@ -40,6 +40,7 @@ def step_figure(result: StepResult, *, style: str = "screen") -> Figure:
             rows=math.ceil(len(steps) / columns),
             columns=columns,
             tick_room=1.0,
+            axis_room=0.4,
             height=_HEIGHT * theme.em,
         )
         sheet = make_sheet(theme, grid, Words(_title(result), "", _caption(result)))

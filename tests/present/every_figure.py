@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -11,8 +12,10 @@ from torch import nn
 
 import gradflow as gf
 from gradflow.present.notebook import PRESENTERS
+from tests.present import benchmark_results
 
 STYLES = ("screen", "paper")
+EXAMPLES = Path(__file__).parents[2] / "examples"
 # Each asks for what its figure has the most of: gates, paths, a sweep, kinds of tiles, layers.
 _QUESTIONS: dict[str, dict[str, Any]] = {
     "decay": {
@@ -42,9 +45,9 @@ _QUESTIONS: dict[str, dict[str, Any]] = {
 
 @cache
 def result_of(command: str) -> Any:
-    """Run the command's question once, small."""
-    if command == "inspect":
-        return _inspection()
+    """Run the command's question once, small; a benchmark, which trains, is made up."""
+    if command in _OTHERS:
+        return _OTHERS[command]()
     name = command.title()
     settings = getattr(gf, f"{name}Settings")(**_QUESTIONS[command])
     return getattr(gf, f"run_{command}")(settings)
@@ -56,11 +59,16 @@ def figures_of(command: str, style: str) -> dict[str, Figure]:
     return dict(PRESENTERS[command](result_of(command), style=style).figures)
 
 
-COMMANDS = (*_QUESTIONS, "inspect")
-
-
 def _inspection() -> Any:
     torch.manual_seed(0)
     model = nn.LSTM(3, 4, num_layers=2)
     batch = (torch.randn(12, 5, 3), torch.randn(12, 5, 4))
     return gf.inspect(model, batch, loss="mse")
+
+
+_OTHERS = {
+    "inspect": _inspection,
+    "watch": lambda: gf.load_result(EXAMPLES / "watched_training.jsonl"),
+    "benchmark": benchmark_results.result,
+}
+COMMANDS = (*_QUESTIONS, *_OTHERS)
