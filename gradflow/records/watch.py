@@ -37,8 +37,9 @@ class FlowLayer:
     keeps in c what its h shows no more); None with its reason beside it ("not reached within 20
     steps"). `arrives` holds the least and the greatest distance
     at which a gradient reaches the module from outside, by its output or its final state; None
-    where none does. `cut_at` is the least distance from which on gradients are exactly zero though
-    the state carries over (detach, truncated backpropagation).
+    where none does. `log10_arriving` is log10 of its norm by distance; None where it cannot be told
+    from what the layer itself hands back. `cut_at` is the least distance from which on gradients
+    are exactly zero though the state carries over (detach, truncated backpropagation).
 
     `call` counts the calls of one module within an update from 0, `calls` is their number.
     """
@@ -62,6 +63,7 @@ class FlowLayer:
     first_non_finite: BrokenTensor | None = None
     cut_at: int | None = None
     arrives: tuple[int, int] | None = None
+    log10_arriving: Curve | None = None
     call: int = 0
     calls: int = 1
     notes: tuple[str, ...] = ()
@@ -84,7 +86,7 @@ class FlowLayer:
     def to_json(self) -> Json:
         """Return the layer as strict JSON."""
         document = asdict(self)
-        for key in ("log10_dL_dh", "log10_dL_dc"):
+        for key in ("log10_dL_dh", "log10_dL_dc", "log10_arriving"):
             if document[key] is not None:
                 document[key] = [finite_or_none(value) for value in document[key]]
         for key in ("gate_means", "saturated_fraction"):

@@ -21,7 +21,8 @@ class CallFlow:
     """One cell in one call, by row, in the order in which the cell reads.
 
     `logs` has per part log10 ||dL/d(state)||, (time, rows); `lengths` (rows,) where rows are
-    padded; `entered` (time, rows) where a gradient came in by the output. `final` is what came to
+    padded; `entered` (time, rows) where a gradient came in by the output, and `came` log10 of its
+    norm, None where that is not told apart. `final` is what came to
     the last states and `start` what goes on to the first ones, per part (rows, width); None where
     it is not known. `gates` has each gate's sums, (rows, 3). `gap` is how far the twin's last
     states are from the layer's, relative to the largest (at least 1); None without a twin. `size`
@@ -37,6 +38,7 @@ class CallFlow:
     broken: BrokenTensor | None = None
     gap: float | None = None
     size: float = 0.0
+    came: Tensor | None = None
 
     @property
     def steps(self) -> int:

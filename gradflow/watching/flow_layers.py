@@ -80,6 +80,7 @@ def flow_layer(
         first_non_finite=broken,
         cut_at=found.cut_at,
         arrives=found.arrives,
+        log10_arriving=_arriving(found, log10_scale),
         call=call,
         calls=calls,
         notes=_notes(place, found, logs),
@@ -93,6 +94,15 @@ def _profile(found: FlowSum, part: int, log10_scale: float) -> FloatArray:
         squares = found.squares[part][: found.steps]
         whole[: len(squares)] = squares / (2.0 * LN10) - log10_scale
     return whole
+
+
+def _arriving(found: FlowSum, log10_scale: float) -> Curve | None:
+    if found.came is None or not np.isfinite(found.came).any():
+        return None
+    whole = np.full(found.steps, -math.inf)
+    size = min(found.steps, len(found.came))
+    whole[:size] = found.came[:size] / (2.0 * LN10) - log10_scale
+    return _curve(whole)
 
 
 def _curve(logs: FloatArray) -> Curve:

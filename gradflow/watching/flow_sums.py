@@ -15,6 +15,7 @@ from gradflow.records.watch import BrokenTensor
 from gradflow.watching.call_flow import CallFlow
 from gradflow.watching.capture.chains import Chain, Entry, Link
 from gradflow.watching.twin.gates import GateSums
+from gradflow.watching.twin.norms import log10_norms
 
 LN10 = math.log(10.0)
 Flows = Mapping[Entry, Sequence[CallFlow]]  # of the calls to which something arrived, by cell
@@ -26,7 +27,8 @@ class FlowSum:
     """One cell's runs over the passes of an update.
 
     `squares[part]` is ln of the sum of squared gradient norms by distance, `counts` how many rows
-    have a step there. `cut` and `whole` are the longest runs that begin with a state without its
+    have a step there. `came` is like a part's squares, of what came from outside; None once some of
+    it is not known. `cut` and `whole` are the longest runs that begin with a state without its
     graph, and those that do not; `steps` is the longest of all with what lies before a cut.
     `together` counts the runs of a pass that are not told apart.
     """
@@ -37,6 +39,7 @@ class FlowSum:
     cut: int = 0
     whole: int = 0
     arrives: tuple[int, int] | None = None
+    came: FloatArray | None = field(default_factory=lambda: np.zeros(0))
     gates: dict[str, GateSums] = field(default_factory=dict)
     broken: BrokenTensor | None = None
     gap: float | None = None
@@ -79,6 +82,8 @@ class FlowSum:
             if found is not None:
                 self._add_call(found[cell], after)
                 comes = entering(found, following)
+                if comes is not False:
+                    self._add_final(found[cell], after, is_all=comes and following is None)
                 if comes:
                     self._note_entry(after, after)
                 elif comes is None:
@@ -96,6 +101,10 @@ class FlowSum:
             self.squares[part] = _added(self.squares[part], found)
         counts = np.bincount(distance[own], minlength=size).astype(np.float64)
         self.counts = _longer(self.counts, len(counts), 0.0) + _longer(counts, len(self.counts), 0)
+        if flow.came is None:
+            self.came = None
+        elif self.came is not None:
+            self.came = _added(self.came, _log_squares(distance[own], flow.came.numpy()[own], size))
         entered = distance[flow.entered.numpy() & own]
         if len(entered):
             self._note_entry(int(entered.min()), int(entered.max()))
@@ -104,6 +113,17 @@ class FlowSum:
         if flow.gap is not None:
             self.gap = max(flow.gap, self.gap or 0.0)
         self.padded |= flow.lengths is not None
+
+    def _add_final(self, flow: CallFlow, after: int, *, is_all: bool | None) -> None:
+        """Add what came to the last states, where all that stands there came from outside."""
+        if not is_all:
+            self.came = None
+        elif self.came is not None:
+            parts = [part.reshape(1, -1) for part in flow.final if part is not None]
+            found = np.array([2.0 * LN10 * float(log10_norms(part)) for part in parts])
+            whole = np.full(after + 1, -math.inf)
+            whole[after] = np.logaddexp.reduce(found) if len(found) else -math.inf
+            self.came = _added(self.came, whole)
 
     def _note_entry(self, least: int, greatest: int) -> None:
         low, high = self.arrives or (least, greatest)

@@ -9,7 +9,13 @@ import numpy as np
 from gradflow.records.base import FloatArray
 from gradflow.records.inspect import Severity
 from gradflow.records.watch import FlowFinding, FlowLayer
-from gradflow.watching.profiles import flow_finding, has_gradient, log_profiles, reads_one_step
+from gradflow.watching.profiles import (
+    flow_finding,
+    has_gradient,
+    log_profile,
+    log_profiles,
+    reads_one_step,
+)
 
 EXPLODING, EXPLODED = 3.0, 8.0  # log10 of a growth backward in time
 SATURATED_SHARE = 0.9
@@ -66,13 +72,35 @@ def _cut(layer: FlowLayer, needs_lag: int | None) -> list[FlowFinding]:
 def _exploding(layer: FlowLayer) -> list[FlowFinding]:
     if layer.arrives is None:
         return []
-    growths = [_growth(logs, layer.arrives[1]) for logs in log_profiles(layer)]
+    arriving = log_profile(layer, "arriving")
+    growths = [
+        _growth(logs, layer.arrives[1])
+        if not np.isfinite(arriving).any()
+        else _amplification(logs, arriving)
+        for logs in log_profiles(layer)
+    ]
     growth, steps = max(growths)
     if growth <= EXPLODING:
         return []
     severity: Severity = "error" if growth > EXPLODED else "warning"
     text = f"The gradient is 10^{growth:.1f} times larger {steps} steps further back."
     return [flow_finding("GF102", severity, text, layer, value=growth)]
+
+
+def _amplification(logs: FloatArray, arriving: FloatArray) -> tuple[float, int]:
+    """Return log10 of how much larger the gradient is than all that entered, and how far from it.
+
+    In a network that neither grows nor shrinks anything n contributions add up to n times the
+    largest of them at most.
+    """
+    count = np.cumsum(np.isfinite(arriving))
+    entered = np.maximum.accumulate(arriving) + np.log10(np.maximum(count, 1))
+    known = np.isfinite(entered) & np.isfinite(logs)
+    if not known.any():
+        return -math.inf, 0
+    grown = np.where(known, logs, -math.inf) - np.where(known, entered, 0.0)
+    top = int(np.argmax(grown))
+    return float(grown[top]), top - int(np.argmax(arriving[: top + 1]))
 
 
 def _growth(logs: FloatArray, entry: int) -> tuple[float, int]:

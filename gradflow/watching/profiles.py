@@ -13,8 +13,9 @@ from gradflow.records.watch import FlowFinding, FlowLayer
 
 
 def log_profile(layer: FlowLayer, state: str = "h") -> FloatArray:
-    """Return log10 of dL/dh, or of dL/dc, by distance, -inf where it is zero."""
-    curve = (layer.log10_dL_dc or ()) if state == "c" else layer.log10_dL_dh
+    """Return log10 of dL/dh, of dL/dc or of what arrives, by distance; -inf where it is zero."""
+    curves = {"h": layer.log10_dL_dh, "c": layer.log10_dL_dc, "arriving": layer.log10_arriving}
+    curve = curves[state] or ()
     values = [-math.inf if value is None else value for value in curve]
     return np.array(values, dtype=np.float64)
 

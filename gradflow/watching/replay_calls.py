@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 import torch
@@ -13,6 +14,7 @@ from gradflow.watching.capture.modules import WatchedModule
 from gradflow.watching.dropout import dropout_masks
 from gradflow.watching.twin.broken import is_sound
 from gradflow.watching.twin.layer import CellFlow, LayerForm, LayerRun, replay
+from gradflow.watching.twin.norms import log10_norms
 from gradflow.watching.twin.weights import Tensors, is_relu, kind_of, own_weights, weights_by_cell
 
 # Numbers that a twin may keep at once, about 256 MB: rows are run in shares of it.
@@ -177,10 +179,12 @@ def _rows_of(flow: CellFlow, first: int, last: int) -> CellFlow:
 
 def _call_flow(form: LayerForm, cell: int, call: Call, run: LayerRun, flow: CellFlow) -> CallFlow:
     fused = tuple(call.layout.state(part)[cell] for part in call.final)
+    came = _came(form, cell, run)
     return CallFlow(
         logs=flow.logs,
         lengths=None if run.lengths is None else run.lengths.cpu(),
-        entered=_entered(form, cell, run),
+        entered=~torch.isneginf(came),
+        came=came,
         final=flow.reached,
         size=_size(part[cell] for part in run.final if part is not None),
         start=flow.start,
@@ -190,16 +194,18 @@ def _call_flow(form: LayerForm, cell: int, call: Call, run: LayerRun, flow: Cell
     )
 
 
-def _entered(form: LayerForm, cell: int, run: LayerRun) -> Tensor:
-    """Return where a gradient came in by the output: into the cell's half, or above a lower one."""
+def _came(form: LayerForm, cell: int, run: LayerRun) -> Tensor:
+    """Return log10 of what came in by the output, into the cell's half, or above a lower one.
+
+    (time, rows) in the order in which the cell reads; -inf where nothing did.
+    """
     steps, rows = run.x.shape[:2]
     if run.output is None:
-        return torch.zeros(steps, rows, dtype=torch.bool)
+        return torch.full((steps, rows), -math.inf, dtype=torch.float64)
     level, direction = divmod(cell, form.directions)
     top = level == form.levels - 1
     share = run.output.chunk(form.directions, dim=-1)[direction] if top else run.output
-    entered = (share != 0).any(dim=-1)
-    return (run.turned(entered) if direction else entered).cpu()
+    return log10_norms(run.turned(share) if direction else share)
 
 
 def _size(parts: Iterable[Tensor]) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import logging
+import math
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -269,3 +270,41 @@ def test_the_log_is_strict_json_line_by_line():
     assert [[found["code"] for found in line["findings"]] for line in samples] == [
         ["GF101"], [], [],
     ]  # fmt: skip
+
+
+def _every_step(layer: torch.nn.Module, gain: float) -> reported.ReportedWatch:
+    """Watch one update of a loss that reads every step, with recurrent weights `gain` times I."""
+    torch.manual_seed(0)
+    layer.double()
+    with torch.no_grad():
+        layer.weight_hh_l0.copy_(
+            gain * torch.eye(4, dtype=torch.float64).repeat(len(layer.weight_hh_l0) // 4, 1)
+        )
+    optimizer = torch.optim.SGD(layer.parameters(), lr=0.0)
+    with gradflow.watch(layer, every=1, out=False) as flow:
+        output, _ = layer(torch.rand(40, 3, 2, dtype=torch.float64))
+        output.retain_grad()
+        output.sum().backward()
+        optimizer.step()
+    expected = output.grad.flip(0).flatten(1).norm(dim=1).log10()
+    assert flow.samples[0].layers[0].log10_arriving == pytest.approx(expected.tolist(), abs=1e-12)
+    return flow
+
+
+def test_an_explosion_is_told_although_the_loss_reads_every_step():
+    """A relu network that multiplies by 1.3 a step, whose inputs and weights keep it open."""
+    layer = torch.nn.RNN(2, 4, nonlinearity="relu")
+    with torch.no_grad():
+        layer.weight_ih_l0.abs_()
+        layer.bias_ih_l0.fill_(1.0)
+        layer.bias_hh_l0.fill_(0.0)
+    found = [finding for finding in _every_step(layer, 1.3).findings if finding.code == "GF102"]
+    (finding,) = found
+    total = sum(1.3**lag for lag in range(40))  # of contributions of one size
+    assert finding.value == pytest.approx(math.log10(total / 40), abs=1e-9)
+
+
+def test_a_loss_at_every_step_of_a_quiet_network_explodes_nothing():
+    """Contributions add up to less than their number."""
+    flow = _every_step(torch.nn.GRU(2, 4), 0.3)
+    assert "GF102" not in [finding.code for finding in flow.findings]

@@ -101,6 +101,22 @@ def test_a_loss_at_every_step_is_not_taken_for_explosion():
     assert _codes(_gru(below, direction="reverse", arrives=(0, 59))) == []
 
 
+def test_explosion_is_told_against_all_that_entered():
+    """A loss at every step whose contributions grow by half a step, and one where they do not."""
+    ones = (0.0,) * 60
+    total = tuple(math.log10(sum(1.5**lag for lag in range(d + 1))) for d in range(60))
+    exploding = _gru(total, arrives=(0, 59), log10_arriving=ones)
+    (finding,) = sample_findings(flow_sample(0, exploding))
+    assert (finding.code, finding.severity) == ("GF102", "error")
+    assert finding.value == pytest.approx(total[-1] - math.log10(60))
+    sums = tuple(math.log10(1 + distance) for distance in range(60))
+    assert _codes(_gru(sums, arrives=(0, 59), log10_arriving=ones)) == []
+    below = tuple(0.2 * distance for distance in range(60))
+    assert _codes(_gru(below, arrives=(0, 59), log10_arriving=below)) == []
+    late = (None,) * 50 + (0.0,) * 10  # the loss reads the first ten steps alone
+    assert _codes(_gru(late, arrives=(50, 59), log10_arriving=late)) == []
+
+
 def test_growth_counts_from_the_last_step_at_which_the_loss_enters():
     """A loss that weighs an earlier step 10^5 times more does not explode."""
     weighed = tuple(0.0 if distance < 10 else 5.0 for distance in range(60))
