@@ -150,17 +150,17 @@ def _profiles(
 ) -> list[Json]:
     """Return the gradient profile at the start, in the middle and at the end of training.
 
-    The middle is the validation nearest to half of the updates that were made.
+    The middle is, of the validations whose weights were kept, the nearest to half of the updates.
     """
     if not training.validations:
         return []
-    updates = [entry.update for entry in training.validations]
-    half = updates[-1] / 2
-    middle = min(range(len(updates)), key=lambda index: abs(updates[index] - half))
+    updates = {index: training.validations[index].update for index in training.weights}
+    last = max(updates)
+    middle = min(updates, key=lambda index: abs(updates[index] - updates[last] / 2))
     network = make().to(torch.float64)
     probe = sets.validation.at(torch.arange(min(_PROBED, len(sets.validation))))
     profiles = []
-    for moment, index in (("start", 0), ("middle", middle), ("end", len(updates) - 1)):
+    for moment, index in (("start", 0), ("middle", middle), ("end", last)):
         found = gradient_profile(network, task, probe, training.weights[index])
         profiles.append(
             {

@@ -25,6 +25,7 @@ _OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "rmsprop": torch.optim.RMSprop,
     "sgd": torch.optim.SGD,
 }
+_KEPT = 16  # weights of validations, beside the best and the last
 _AT_ONCE = 500  # sequences that are evaluated together
 
 
@@ -60,10 +61,14 @@ class Validation:
 
 @dataclass
 class Training:
-    """What a training went through. `weights` are those at each validation, `best` its index."""
+    """What a training went through.
+
+    `best` is the index of the best validation; `weights` has those of the best, the first and the
+    last validation and of a few, evenly spaced, between, by index.
+    """
 
     validations: list[Validation] = field(default_factory=list)
-    weights: list[Weights] = field(default_factory=list)
+    weights: dict[int, Weights] = field(default_factory=dict)
     gradient_norms: list[float] = field(default_factory=list)
     best: int = 0
     stopped: str = ""
@@ -93,8 +98,8 @@ def train(
     """Train until the last update, or until nothing gets better, all is right, or it diverges.
 
     Returns:
-        What happened. The network keeps its last weights; those of every validation are in
-        `weights`, a diverged one's up to the last that was finite.
+        What happened. The network keeps its last weights; of a diverged one the last that were
+        validated are in `weights`.
     """
     training = Training()
     optimizer = make_optimizer(network, rule)
@@ -182,7 +187,6 @@ def _validate(
         _diverge(training, f"the validation loss was not finite after update {training.updates}")
         return
     training.validations.append(Validation(training.updates, score, mean))
-    training.weights.append(_copied(network))
     limit = RUNAWAY * max(task.baseline.loss, first)
     if training.updates and score.loss > limit:
         _diverge(
@@ -192,6 +196,19 @@ def _validate(
         )
     if score.loss < training.validations[training.best].score.loss:
         training.best = len(training.validations) - 1
+    _keep(training, _copied(network))
+
+
+def _keep(training: Training, weights: Weights) -> None:
+    """Keep these weights, and of those before the best and a few, evenly spaced."""
+    last = len(training.validations) - 1
+    stride = 1 << (last // _KEPT).bit_length()
+    kept = {
+        index: old
+        for index, old in training.weights.items()
+        if index % stride == 0 or index == training.best
+    }
+    training.weights = {**kept, last: weights}
 
 
 def _judge(training: Training, task: SequenceTask, rule: TrainingRule) -> None:  # noqa: ARG001

@@ -94,8 +94,8 @@ def test_a_diverged_run_is_a_row_with_its_reason_and_without_a_test():
     json.dumps(row, allow_nan=False)
 
 
-def test_training_uses_one_thread_in_a_sweep_and_the_test_set_is_not_in_training():
-    """The test score is that of the best weights: recomputed here it is the row's."""
+def test_the_best_update_is_the_one_of_the_lowest_validation_loss():
+    """Its weights are tested; nothing of the test set enters the choice."""
     settings = run_of("gru", updates=40, learning_rate=0.05, evaluate_every=10)
     row = row_of(settings)
     losses = [point["loss"] for point in row["curve"]]

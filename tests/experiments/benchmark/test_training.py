@@ -136,6 +136,16 @@ def test_the_best_weights_are_those_of_the_lowest_validation_loss():
     assert evaluate(again, TASK, SETS.validation).loss == pytest.approx(min(losses), rel=1e-6)
 
 
+def test_few_weights_are_kept_however_long_it_takes():
+    """Of 151 looks the first, the best, the last and at most 16 between, evenly spaced."""
+    training = trained(network(), updates=150, evaluate_every=1, learning_rate=1e-4)
+    assert len(training.validations) == 151
+    kept = sorted(training.weights)
+    assert {0, training.best, 150} <= set(kept)
+    assert len(kept) <= 16 + 3
+    assert min(abs(index - 75) for index in kept) <= 5
+
+
 def test_a_score_over_parts_is_the_score_over_all():
     """More sequences than are evaluated at once."""
     model = network()
