@@ -35,6 +35,7 @@ class Updates:
         scaler: a GradScaler, where it is known.
         guard: see `Window`.
         emit: takes a sample.
+        notes: what the first sample has to tell.
     """
 
     def __init__(
@@ -46,12 +47,14 @@ class Updates:
         scaler: torch.amp.GradScaler | None,
         guard: Callable[..., None],
         emit: Callable[[FlowSample], None],
+        notes: Sequence[str] = (),
     ) -> None:
         self.count = 0
         self.are_by_hand = False
         self._model, self._watched, self._every = model, watched, every
         self._note_scaler(scaler)
         self._guard, self._emit = guard, emit
+        self._notes = tuple(notes)
         self._gradient_came = self._overflowed = self._was_told = False
         self._has_stepped = self._is_stepping = False
         self._last: dict[int, tuple[Tensor, ...]] = {}
@@ -171,11 +174,13 @@ class Updates:
     def _finish(self, window: Window) -> None:
         self._window = None
         scale = float(self._scaler.get_scale()) if self._scaler is not None else None
+        window.notes |= dict.fromkeys(self._notes)
         if self._overflowed:
             window.notes[_OVERFLOWED] = None
         self._overflowed, self._empty = False, 0
         sample = window.finish(self.count, math.log10(scale) if scale else 0.0, scale)
         if sample is not None:
+            self._notes = ()
             self._emit(sample)
 
     def _next(self) -> None:

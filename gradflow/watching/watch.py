@@ -69,7 +69,13 @@ class Watch:
         self._states: dict[int, Tensor] = {}
         self._closed = False
         self._updates = Updates(
-            model, self.modules, every=every, scaler=scaler, guard=self._guarded, emit=self._emit
+            model,
+            self.modules,
+            every=every,
+            scaler=scaler,
+            guard=self._guarded,
+            emit=self._emit,
+            notes=self.left_out,
         )
         self._handles: list[RemovableHandle] = []
         for index, watched in enumerate(self.modules):

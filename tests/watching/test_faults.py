@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import nn
 
+from gradflow.cells import Stack
 from gradflow.errors import CellLoadError, SettingError
 from gradflow.watching.faults import WatchWarning
 from gradflow.watching.watch import Watch, watch
@@ -62,11 +63,31 @@ def test_what_cannot_be_watched_is_refused():
     """No recurrent layer, no module, no number of updates."""
     with pytest.raises(CellLoadError, match="nothing to watch"):
         watch(nn.Linear(3, 4))
+    with pytest.raises(CellLoadError, match="Stack steps its cells without calling them"):
+        watch(Stack.build("gru", 3, 4))
     with pytest.raises(CellLoadError, match=r"a model is a torch\.nn\.Module"):
         watch(None)  # type: ignore[arg-type]
     for every in (0, -1, 2.5, True):
         with pytest.raises(SettingError, match="at least 1"):
             Watch(nn.LSTM(2, 2), every=every)  # type: ignore[arg-type]
+
+
+def test_what_is_left_out_is_told_with_the_first_sample():
+    """A stack of gradflow beside a layer of torch: the layer is watched."""
+    stack, (layer, optimizer) = Stack.build("gru", 3, 3), small()
+
+    class Both(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.stack, self.layer = stack, layer
+
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            return self.layer(self.stack(x)[0])
+
+    flow = watched_updates(Both(), optimizer, 2)
+    assert "stack.cells.0 is left out" in flow.samples[0].notes[0]
+    assert flow.samples[1].notes == ()
+    assert [found.name for found in flow.samples[0].layers] == ["layer"]
 
 
 def test_every_so_many_updates_one_is_sampled():

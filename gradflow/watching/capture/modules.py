@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from gradflow.cells import Cell, CellLike, ForeignCell
+from gradflow.cells import Cell, CellLike, ForeignCell, Stack
 from gradflow.cells.foreign_checks import trial_copy
 from gradflow.checkpoints.find_modules import Sort, find_modules
 from gradflow.errors import CellLoadError
@@ -49,17 +49,32 @@ def watched_modules(model: nn.Module) -> tuple[tuple[WatchedModule, ...], tuple[
     cards = [device.index or 0 for device in devices if device.type == "cuda"]
     with torch.random.fork_rng(devices=cards):
         search = find_modules(model)
+        stacked = _cells_of_stacks(model)
         found = tuple(
             WatchedModule(each.name, each.kind, each.module, each.sort, _form(each.module))
             for each in search.found
+            if id(each.module) not in stacked
         )
+    left_out = (
+        *map(str, search.left_out),
+        *(
+            f"{each.name} is left out: a gradflow Stack steps its cells without calling them."
+            for each in search.found
+            if id(each.module) in stacked
+        ),
+    )
     if not found:
-        left = f" Left out: {search.left_out[0]}" if search.left_out else ""
+        left = f" {left_out[0]}" if left_out else ""
         raise CellLoadError(
             "there is nothing to watch: the model has no nn.RNN, nn.LSTM, nn.GRU, none of their "
             f"cells, and no cell of your own that is called cell(x, state).{left}"
         )
-    return found, tuple(map(str, search.left_out))
+    return found, left_out
+
+
+def _cells_of_stacks(model: nn.Module) -> set[int]:
+    stacks = [module for module in model.modules() if isinstance(module, Stack)]
+    return {id(cell) for stack in stacks for cell in stack.cells}
 
 
 def _form(module: nn.Module) -> CellLike | None:
