@@ -119,7 +119,7 @@ class _Maker:
             tables={} if screen is None else screen.tables,
             settings=_facts(result.config, {key: key.replace("_", " ") for key in result.config}),
             provenance=_provenance(run),
-            reproduce=command_line(question, result.config),
+            reproduce=command_line(question, result.config, run.folder),
         )
         self._results[result.command] = count
         self._figures += len(figures)

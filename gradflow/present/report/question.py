@@ -37,6 +37,9 @@ class Question:
         units: the units of the table's columns.
         captions: figure name to how the figure is read; a figure without one has its name.
         positional: settings that the command line takes without a flag, in order.
+        in_verdict: how many findings.
+        stored: how the command is asked for what is stored in `{folder}`, where the settings are
+            not those of a command line.
     """
 
     command: str
@@ -49,3 +52,4 @@ class Question:
     captions: Mapping[str, str] = field(default_factory=dict)
     positional: tuple[str, ...] = ()
     in_verdict: int = 1
+    stored: str = "--config {folder}/config.toml"

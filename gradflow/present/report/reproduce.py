@@ -12,18 +12,19 @@ from gradflow.present.report.question import Question
 from gradflow.settings import Settings
 
 
-def command_line(question: Question, config: Mapping[str, Any]) -> str:
+def command_line(question: Question, config: Mapping[str, Any], folder: str) -> str:
     """Return `gradflow <command>` with every setting that is not the default of this version.
 
-    Where this version does not know the settings, the line reads the run folder's own file.
+    Where these are no settings that this version knows, the line reads what the folder holds.
 
-    >>> command_line(Question("decay", ""), {"cell": ["lstm"], "steps": 100, "paths": True})
+    >>> command_line(Question("decay", ""), {"cell": ["lstm"], "paths": True}, "runs/decay")
     'gradflow decay --cell lstm --paths'
     """
     model = COMMAND_SETTINGS.get(question.command)
     defaults = None if model is None else _defaults(model, config)
     if defaults is None:
-        return f"gradflow {question.command} --config config.toml"
+        stored = question.stored.format(folder=shlex.quote(folder))
+        return f"gradflow {question.command} {stored}"
     words = ["gradflow", question.command]
     given = {
         key: value

@@ -14,6 +14,12 @@ from gradflow.present.report.questions import question_of
 from gradflow.present.report.reproduce import command_line
 from tests.present.every_figure import COMMANDS, result_of
 
+# What the results at hand were not asked for by a command line, with what one might have asked.
+OF_NO_COMMAND: dict[str, dict[str, Any]] = {
+    "inspect": {"model": "m.py:make", "data": "m.py:batch"},
+    "watch": {"log": "runs/watch-1"},
+    "benchmark": {"task": "signal"},
+}
 MORE: list[tuple[str, dict[str, Any]]] = [
     ("decay", {"gate": (0.25,), "candidate_gain": (0.25, 2.0), "paths": True, "seed": 7}),
     ("decay", {"cell": ("it's my cell.py:make",), "dtype": "float32"}),
@@ -22,6 +28,8 @@ MORE: list[tuple[str, dict[str, Any]]] = [
     ("parity", {"b": "torch.GRU", "tolerance": 1e-12}),
     ("inits", {"init": ("chrono:50", "he"), "threshold": 1e-5}),
     ("inspect", {"file": "model.pt", "needs_lag": 60, "select": ("GF1", "GF2")}),
+    ("benchmark", {"delay": (5,), "init": ("torch-default", "forget-bias:2"), "seeds": 1}),
+    ("watch", {"log": "runs/watch-1", "state": "c"}),
     ("spectrum", {"input": "random", "gain": 3.5}),
 ]
 
@@ -51,9 +59,9 @@ def test_the_line_of_a_result_asks_for_its_settings(
 ) -> None:
     """Read as the shell and the program read it, it gives every setting that was in force."""
     config = result_of(command).config
-    if command == "inspect":  # of the library: there is no file that a shell could name
-        config = COMMAND_SETTINGS["inspect"](model="m.py:make", data="m.py:batch").to_json()
-    line = command_line(question_of(command), config)
+    if command in OF_NO_COMMAND:
+        config = COMMAND_SETTINGS[command](**OF_NO_COMMAND[command]).to_json()
+    line = command_line(question_of(command), config, "runs/x")
     assert line.startswith(f"gradflow {command}")
     name, settings = asked_for(line, monkeypatch, tmp_path)
     assert name == command
@@ -66,18 +74,22 @@ def test_odd_settings_come_back_too(
 ) -> None:
     """Quotes, negative numbers, lists, switches and arguments without a flag."""
     config = COMMAND_SETTINGS[command](**values).to_json()
-    line = command_line(question_of(command), config)
+    line = command_line(question_of(command), config, "runs/x")
     assert asked_for(line, monkeypatch, tmp_path)[1].to_json() == config
 
 
 def test_the_usual_settings_need_no_flag() -> None:
     """The shortest line that is true."""
     config = COMMAND_SETTINGS["decay"]().to_json()
-    assert command_line(question_of("decay"), config) == "gradflow decay"
+    assert command_line(question_of("decay"), config, "runs/x") == "gradflow decay"
 
 
 def test_settings_that_this_version_does_not_know_are_left_to_their_file() -> None:
     """A line that is refused would be no help."""
-    line = command_line(question_of("decay"), {"cell": ["lstm"], "phase": "of the moon"})
-    assert line == "gradflow decay --config config.toml"
-    assert command_line(question_of("news"), {}) == "gradflow news --config config.toml"
+    strange = {"cell": ["lstm"], "phase": "of the moon"}
+    line = command_line(question_of("decay"), strange, "my runs/a")
+    assert line == "gradflow decay --config 'my runs/a'/config.toml"
+    assert shlex.split(line)[-1] == "my runs/a/config.toml"
+    log = command_line(question_of("watch"), {"every": 10}, "runs/watch-1")
+    assert log == "gradflow watch runs/watch-1"
+    assert command_line(question_of("news"), {}, "n") == "gradflow news --config n/config.toml"

@@ -37,4 +37,6 @@ WATCH = Question(
         "watch": "Gradient norms over updates and steps back from the end, against the largest "
         "of each sample; the line is the horizon."
     },
+    positional=("log",),
+    stored="{folder}",
 )
