@@ -1,7 +1,7 @@
 """A report of twenty results, timed: `pytest tests/benchmarks/bench_report.py`.
 
-The name keeps it out of the tests. Results are small real ones of every command, some thirty figures
-in all; they are made before the clock runs.
+The name keeps it out of the tests. Results are small real ones of every command, some thirty
+figures in all; they are made before the clock runs.
 """
 
 from __future__ import annotations
