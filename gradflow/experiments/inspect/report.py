@@ -16,7 +16,7 @@ from gradflow.records.base import Check
 from gradflow.records.inspect import SEVERITIES, Finding, InspectedLayer, InspectResult
 from gradflow.settings.inspect import InspectSettings
 
-FindingKey = tuple[str, str | None, str | None, str | None]
+FindingKey = tuple[str, str | None, str | None, str | None, str]
 FINE = "gradient flow is fine; look elsewhere"
 
 
@@ -32,18 +32,23 @@ def inspect_result(
 ) -> InspectResult:
     """Return the result: findings that are selected and not known, the gravest first."""
     selected = [finding for finding in findings if is_selected(finding.code, settings)]
+    grave = [f for f in findings if f.severity != "info"]
+    unasked = len(grave) - sum(f.severity != "info" for f in selected)
     chosen = [f for f in selected if f.severity == "info" or key_of(f) not in known]
     if not input_facts["given"]:  # of an input that is nobody's, still units are no fault
         chosen = [replace(f, severity="info") if f.code == "GF207" else f for f in chosen]
     ordered = sorted(chosen, key=lambda f: -SEVERITIES.index(f.severity))
     left = len(selected) - len(chosen)
     notes = [f"{left} findings of the baseline are left out."] if left else []
+    notes += (
+        [f"{unasked} findings of codes that were not asked for are left out."] if unasked else []
+    )
     notes += [*found.notes, *_notes(model), *_not_called(layers, found)]
     return InspectResult(
         layers=tuple(layers),
         findings=tuple(ordered),
         verdict=(
-            _first_line(ordered, left),
+            _first_line(ordered, left, unasked),
             _memory_line(layers, settings, ordered),
             _input_line(input_facts),
         ),
@@ -54,15 +59,22 @@ def inspect_result(
 
 
 def key_of(finding: Finding) -> FindingKey:
-    """Return what makes a finding the same one as in an older result."""
-    return (finding.code, finding.layer, finding.direction, finding.gate)
+    """Return what makes a finding the same one as in an older result, no graver than there."""
+    return (finding.code, finding.layer, finding.direction, finding.gate, finding.severity)
+
+
+def known_keys(findings: Sequence[Finding]) -> frozenset[FindingKey]:
+    """Return the keys of an older result's warnings and errors; an error was also a warning."""
+    keys = {key_of(f) for f in findings if f.severity != "info"}
+    keys |= {key_of(replace(f, severity="warning")) for f in findings if f.severity == "error"}
+    return frozenset(keys)
 
 
 def is_selected(code: str, settings: InspectSettings) -> bool:
     """Return whether a code is asked for, by itself or by its beginning, and not ignored."""
-    ignored = settings.ignore or ()
-    return any(code.startswith(each) for each in settings.select) and not any(
-        code.startswith(each) for each in ignored
+    ignored = tuple(each.upper() for each in settings.ignore or ())
+    return code.startswith(tuple(each.upper() for each in settings.select)) and not (
+        code.startswith(ignored)
     )
 
 
@@ -128,10 +140,12 @@ def _notes(model: nn.Module | None) -> list[str]:
     return ["Dropout is off while this is measured."] if any(rate > 0 for rate in rates) else []
 
 
-def _first_line(findings: Sequence[Finding], left: int) -> str:
+def _first_line(findings: Sequence[Finding], left: int, unasked: int) -> str:
     grave = [finding for finding in findings if finding.severity != "info"]
     if not grave and left:
         return f"Gradient flow: nothing new; {left} findings of the baseline are left out."
+    if not grave and unasked:
+        return f"Gradient flow: nothing of the codes asked for; {unasked} findings of others."
     if not grave:
         return f"Gradient flow: no warning. Verdict: {FINE}."
     first = grave[0]

@@ -16,7 +16,8 @@ from gradflow.experiments.inspect.batch import Batch, read_batch
 from gradflow.experiments.inspect.devices import computing_on
 from gradflow.experiments.inspect.gradients import Subject
 from gradflow.experiments.inspect.inspection import inspect_subject, subject_of
-from gradflow.experiments.inspect.report import FindingKey, key_of
+from gradflow.experiments.inspect.report import FindingKey, known_keys
+from gradflow.experiments.inspect.request_checks import require_request
 from gradflow.records.inspect import InspectResult
 from gradflow.settings.inspect import InspectSettings
 from gradflow.store import load_result
@@ -35,11 +36,7 @@ def run_inspect(settings: InspectSettings, progress: Progress | None = None) -> 
         SettingError: neither a file nor a module is named.
         GradflowError: what cannot be read, run or measured.
     """
-    if settings.file is None and settings.model is None:
-        raise SettingError(
-            "gradflow inspect needs something to look at: a file of weights (gradflow inspect "
-            "model.pt) or a module (--model file.py:make_model)."
-        )
+    require_request(settings)
     known = _known(settings)
     with computing_on(settings.device):
         batch, notes = _batch(settings)
@@ -54,7 +51,8 @@ def _inspected(
     progress: Progress | None,
 ) -> InspectResult:
     if settings.model is None:
-        found = load_checkpoint(str(settings.file), nonlinearity=settings.nonlinearity)
+        path = str(settings.file or settings.checkpoint)
+        found = load_checkpoint(path, nonlinearity=settings.nonlinearity)
         subject = Subject(found, None, _alone(batch, settings))
         return inspect_subject(subject, settings, progress, known)
     model = make_model(settings.model)
@@ -96,7 +94,7 @@ def _known(settings: InspectSettings) -> frozenset[FindingKey]:
             f"--baseline takes a result of gradflow inspect; {settings.baseline} is one of "
             f"gradflow {old.command}."
         )
-    return frozenset(key_of(finding) for finding in old.findings)
+    return known_keys(old.findings)
 
 
 def _batch(settings: InspectSettings) -> tuple[Batch | None, tuple[str, ...]]:
