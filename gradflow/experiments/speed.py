@@ -6,12 +6,13 @@ import itertools
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 
 import torch
 from torch import Tensor
 
 from gradflow.config import SpeedSettings
+from gradflow.engine.threads import with_threads
+from gradflow.errors import Interrupted
 from gradflow.experiments.held_cells import require_device
 from gradflow.experiments.peak_memory import peak_bytes
 from gradflow.experiments.speed_methods import (
@@ -46,24 +47,46 @@ def run_speed(settings: SpeedSettings, *, progress: Progress | None = None) -> S
 
     Raises:
         UnknownNameError, DtypeError: a device that does not exist or lacks the dtype.
+        Interrupted: stopped from the keyboard; its `partial` is the result of the cases that were
+            complete by then.
     """
     watch = Stopwatch()
     rows: list[SpeedRow] = []
     last: dict[SpeedCase, Tensor] = {}
-    for case in _cases(settings):
-        require_device(settings.device, getattr(torch, case.dtype))
-        with _threads(case.threads):
-            timed, norms = _time_case(case, settings, progress)
-        rows += timed
-        if "unroll" in norms:
-            last[case] = norms["unroll"]
+    try:
+        for case in _cases(settings):
+            require_device(settings.device, getattr(torch, case.dtype))
+            with with_threads(case.threads):
+                timed, norms = _time_case(case, settings, progress)
+            rows += timed
+            if "unroll" in norms:
+                last[case] = norms["unroll"]
+    except KeyboardInterrupt:
+        if not rows:
+            raise
+        done = len({row.case for row in rows})
+        stop = f"{done} of {len(list(_cases(settings)))} cases are timed."
+        partial = _result(settings, rows, last, watch, interrupted=stop)
+        raise Interrupted(stop, partial=partial) from None
+    return _result(settings, rows, last, watch)
+
+
+def _result(
+    settings: SpeedSettings,
+    rows: list[SpeedRow],
+    last: Mapping[SpeedCase, Tensor],
+    watch: Stopwatch,
+    *,
+    interrupted: str | None = None,
+) -> SpeedResult:
+    stopped = {} if interrupted is None else {"interrupted": interrupted}
     return SpeedResult(
         rows=tuple(rows),
         ratios=tuple(_ratios(rows)),
         notes=tuple(_notes(settings, last)),
         checks=(_agreement(rows),),
         config=settings.to_json(),
-        environment=provenance("speed", settings, watch),
+        environment=provenance("speed", settings, watch) | stopped,
     )
 
 
@@ -72,17 +95,6 @@ def _cases(settings: SpeedSettings) -> Iterator[SpeedCase]:
         settings.cell, settings.dtype, settings.threads, settings.steps, settings.hidden
     ):
         yield SpeedCase(cell=cell, hidden=hidden, steps=steps, dtype=dtype, threads=threads)
-
-
-@contextmanager
-def _threads(count: int) -> Iterator[None]:
-    """Compute with so many threads, and then with as many as before."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _time_case(

@@ -15,9 +15,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from gradflow.documents import Json as Json  # every record speaks of it
+
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-Json = dict[str, Any]
 
 
 def finite_or_none(value: float | None) -> float | None:

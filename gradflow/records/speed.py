@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-from gradflow.records.base import Check, Json, Result, finite_or_none
+from gradflow.records.base import Json, Result, finite_or_none
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,5 @@ class SpeedResult(Result):
             rows=tuple(SpeedRow.from_json(entry) for entry in results["rows"]),
             ratios=tuple(SpeedRatio.from_json(entry) for entry in results["ratios"]),
             notes=tuple(results["notes"]),
-            config=dict(document["config"]),
-            environment=dict(document["environment"]),
-            checks=tuple(Check(**entry) for entry in document["checks"]),
+            **cls.frame_from_json(document),
         )

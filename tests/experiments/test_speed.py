@@ -8,7 +8,7 @@ import math
 import pytest
 import torch
 
-from gradflow.errors import RequestError
+from gradflow.errors import Interrupted, RequestError
 from gradflow.experiments import speed
 from gradflow.experiments.peak_memory import peak_bytes
 from gradflow.experiments.speed import run_speed
@@ -129,6 +129,33 @@ def test_slow_methods_run_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(speed, "SLOW", -1.0)
     settings = SpeedSettings(cell="rnn", hidden=2, steps=2, rounds=4, method="gradflow")
     assert [row.rounds for row in run_speed(settings).rows] == [1]
+
+
+def test_a_stopped_run_keeps_its_complete_cases(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C in the second case leaves the first, and says so; in the first it leaves nothing."""
+    settings = SpeedSettings(
+        hidden="3,4", steps=3, rounds=1, threads=1, method=["gradflow", "floor"]
+    )
+    timing = speed._time_case
+
+    def stopped_at(hidden: int) -> None:
+        def time_case(case: SpeedCase, *rest: object) -> object:
+            if case.hidden == hidden:
+                raise KeyboardInterrupt
+            return timing(case, *rest)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(speed, "_time_case", time_case)
+
+    stopped_at(4)
+    with pytest.raises(Interrupted, match="1 of 2 cases") as caught:
+        run_speed(settings)
+    partial = caught.value.partial
+    assert isinstance(partial, SpeedResult)
+    assert {row.case.hidden for row in partial.rows} == {3}
+    assert partial.environment["interrupted"] == "1 of 2 cases are timed."
+    stopped_at(3)
+    with pytest.raises(KeyboardInterrupt):
+        run_speed(settings)
 
 
 def test_methods_that_disagree_fail_the_check(monkeypatch: pytest.MonkeyPatch) -> None:
