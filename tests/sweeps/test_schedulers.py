@@ -17,7 +17,7 @@ from distributed import Client
 from gradflow.errors import SchedulerError
 from gradflow.sweeps import clusters, crew, load_rows, run_sweep
 from tests.sweeps.processes import PATIENCE, alive, started, wait_until
-from tests.sweeps.work import begun, fatal, logged, tasks_of
+from tests.sweeps.work import begun, fatal, gated, kill_once, logged, tasks_of
 
 pytestmark = pytest.mark.timeout(3 * PATIENCE)
 
@@ -78,24 +78,12 @@ def test_a_sweep_runs_on_the_workers_of_a_scheduler(cluster: Cluster, tmp_path: 
 
 def test_a_worker_of_a_scheduler_that_is_killed_costs_no_row(cluster: Cluster, tmp_path: Path):
     """Its nanny starts it again, and the task that it had is begun again."""
-    log = tmp_path / "log"
-    killed: list[int] = []
-
-    def kill_a_worker(what: str, done: int, total: int) -> None:
-        if not killed:
-            stored = {row.settings["number"] for row in load_rows(tmp_path) if row.is_done}
-            wait_until(lambda: {n for n, _ in begun(log)} - stored, "the next task")
-            number, process = next(line for line in begun(log) if line[0] not in stored)
-            os.kill(process, signal.SIGKILL)
-            killed.append(number)
-
-    tasks = tasks_of(log, 6, seconds=0.4)
-    outcome = run_sweep(
-        tasks, logged, folder=tmp_path, executor=cluster.address, report=kill_a_worker
-    )
+    log, go = tmp_path / "log", tmp_path / "go"
+    tasks = tasks_of(log, 6, seconds=0.1, gated=1, go=str(go))
+    kill = kill_once(log, 1, go)
+    outcome = run_sweep(tasks, gated, folder=tmp_path, executor=cluster.address, report=kill)
     assert [(row.row or {})["number"] for row in outcome.rows] == list(range(6))
-    numbers = [number for number, _ in begun(log)]
-    assert {n for n in numbers if numbers.count(n) == 2} == set(killed)
+    assert sorted(number for number, _ in begun(log)) == [0, 1, 1, 2, 3, 4, 5]
 
 
 def test_a_scheduler_that_is_killed_is_one_message_and_rows_stay(cluster: Cluster, tmp_path: Path):
@@ -176,7 +164,7 @@ def test_a_worker_of_another_version_is_told(
 def test_a_fatal_task_on_a_scheduler_fails_alone(cluster: Cluster, tmp_path: Path):
     """The scheduler itself tries it on some workers first; then it is alone, and fails."""
     log = tmp_path / "log"
-    tasks = tasks_of(log, 3, seconds=0.1, fatal=1)
+    tasks = tasks_of(log, 3, seconds=0.1, fatal=[1])
     outcome = run_sweep(tasks, fatal, folder=tmp_path, executor=cluster.address)
     assert [row.status for row in outcome.rows] == ["done", "failed", "done"]
     assert outcome.rows[1].attempts == [number for number, _ in begun(log)].count(1)

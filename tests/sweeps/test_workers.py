@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import socket
 from contextlib import suppress
 from pathlib import Path
@@ -11,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from gradflow.sweeps import SweepTask, load_rows, run_sweep
-from tests.sweeps.processes import PATIENCE, alive, wait_until
+from tests.sweeps.processes import PATIENCE, alive
 from tests.sweeps.training import train
-from tests.sweeps.work import begun, crashing, fatal, logged, tasks_of, variables
+from tests.sweeps.work import begun, crashing, fatal, gated, kill_once, logged, tasks_of, variables
 
 pytestmark = pytest.mark.timeout(3 * PATIENCE)
 MEASURED = {"memory", "process"}
@@ -44,41 +43,32 @@ def test_rows_do_not_depend_on_the_executor(tmp_path: Path):
 
 def test_a_killed_worker_costs_no_row(tmp_path: Path):
     """kill -9 in the middle of a task: it alone is begun again, and every row is there once."""
+    log, go = tmp_path / "log", tmp_path / "go"
+    tasks = tasks_of(log, 6, seconds=0.1, gated=1, go=str(go))
+    kill = kill_once(log, 1, go)
+    outcome = run_sweep(tasks, gated, folder=tmp_path, workers=2, report=kill)
+    assert [(row.row or {}).get("number") for row in outcome.rows] == list(range(6))
+    assert [row.attempts for row in outcome.rows] == [1, 2, 1, 1, 1, 1]
+    assert sorted(number for number, _ in begun(log)) == [0, 1, 1, 2, 3, 4, 5]
+    assert load_rows(tmp_path) == outcome.rows
+
+
+def test_tasks_that_kill_their_workers_fail_alone(tmp_path: Path):
+    """Each is begun three times, the last time with nobody beside it; all others are done."""
     log = tmp_path / "log"
-    killed: list[int] = []
-
-    def kill_a_worker(what: str, done: int, total: int) -> None:
-        if not killed:
-            stored = {row.settings["number"] for row in load_rows(tmp_path) if row.is_done}
-            wait_until(lambda: {n for n, _ in begun(log)} - stored, "the next task")
-            number, process = next(line for line in begun(log) if line[0] not in stored)
-            os.kill(process, signal.SIGKILL)
-            killed.append(number)
-
-    tasks = tasks_of(log, 8, seconds=0.4)
-    outcome = run_sweep(tasks, logged, folder=tmp_path, workers=2, report=kill_a_worker)
-    assert [(row.row or {}).get("number") for row in outcome.rows] == list(range(8))
-    assert {row.status for row in outcome.rows} == {"done"}
-    twice = {number: 2 if number in killed else 1 for number in range(8)}
-    assert {row.settings["number"]: row.attempts for row in outcome.rows} == twice
-    numbers = [number for number, _ in begun(log)]
-    assert {number: numbers.count(number) for number in numbers} == twice
-
-
-def test_a_task_that_kills_its_workers_fails_alone(tmp_path: Path):
-    """It is begun three times, the last time with nobody beside it; all others are done."""
-    log = tmp_path / "log"
-    tasks = tasks_of(log, 6, seconds=0.1, fatal=1)
+    tasks = tasks_of(log, 6, seconds=0.1, fatal=[1, 2])
     outcome = run_sweep(tasks, fatal, folder=tmp_path, workers=2)
-    (failed,) = outcome.failed
-    assert (failed.settings["number"], failed.attempts) == (1, 3)
-    assert failed.reason is not None
-    assert failed.reason.startswith("its worker died each of the 3 times that it was begun")
-    others = [row for row in outcome.rows if row is not failed]
-    assert [(row.status, row.attempts) for row in others] == [("done", 1)] * 5
+    assert [(row.settings["number"], row.attempts) for row in outcome.failed] == [(1, 3), (2, 3)]
+    for row in outcome.failed:
+        assert row.reason is not None
+        assert row.reason.startswith("its worker died each of the 3 times that it was begun")
+    others = [row for row in outcome.rows if row.is_done]
+    assert [(row.settings["number"], row.attempts) for row in others] == [
+        (number, 1) for number in (0, 3, 4, 5)
+    ]
     numbers = [number for number, _ in begun(log)]
-    assert numbers.count(1) == 3
-    assert numbers[-1] == 1
+    assert sorted(numbers) == [0, 1, 1, 1, 2, 2, 2, 3, 4, 5]
+    assert sorted(numbers[-2:]) == [1, 2]
     assert alive(process for _, process in begun(log)) == []
 
 

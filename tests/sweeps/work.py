@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +23,18 @@ def logged(settings: Settings, key: str) -> dict[str, Any]:
     return {"number": settings["number"], "process": os.getpid()}
 
 
-def fatal(settings: Settings, key: str) -> dict[str, Any]:
-    """Like `logged`, but the task with the number `fatal` kills its own process."""
+def gated(settings: Settings, key: str) -> dict[str, Any]:
+    """Like `logged`, but the task with the number `gated` does not end until the file `go` is."""
     row = logged(settings, key)
-    if settings["number"] == settings["fatal"]:
+    while settings["number"] == settings["gated"] and not Path(settings["go"]).exists():
+        time.sleep(0.02)
+    return row
+
+
+def fatal(settings: Settings, key: str) -> dict[str, Any]:
+    """Like `logged`, but a task whose number is in `fatal` kills its own process."""
+    row = logged(settings, key)
+    if settings["number"] in settings["fatal"]:
         os.kill(os.getpid(), signal.SIGKILL)
     return row
 
@@ -54,6 +62,17 @@ def tasks_of(log: Path, count: int, *, seconds: float = 0.05, **more: Any) -> li
     """Return tasks for `logged`, numbered from 0."""
     base = {"log": str(log), "seconds": seconds, **more}
     return [SweepTask({"number": number, **base}) for number in range(count)]
+
+
+def kill_once(log: Path, number: int, go: Path) -> Callable[[str, int, int], None]:
+    """Return a report that kills the worker of the task `number` in its middle, once."""
+
+    def report(what: str, done: int, total: int) -> None:
+        if number in dict(begun(log)) and not go.exists():
+            os.kill(dict(begun(log))[number], signal.SIGKILL)
+            go.touch()
+
+    return report
 
 
 def begun(log: Path) -> list[tuple[int, int]]:
