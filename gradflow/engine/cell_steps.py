@@ -24,6 +24,7 @@ from gradflow.cells.stack.recurrent_mask import (
     with_recurrent_mask,
 )
 from gradflow.engine.generic import step_jacobians
+from gradflow.engine.patterns import pattern_of, reached_through
 
 Pulled = tuple[Tensor, Tensor]
 
@@ -63,7 +64,7 @@ def cell_steps(span: CellSpan, *, closed_form: bool = True, pattern: bool = Fals
         return PatternOfClosed(steps) if pattern else steps
     jacobians = input_and_state_jacobians(span)
     if pattern:
-        jacobians = (jacobians != 0).to(jacobians.dtype)
+        jacobians = pattern_of(jacobians)
     return StoredSteps(jacobians, clamped=pattern)
 
 
@@ -110,17 +111,17 @@ class PatternOfClosed:
 
     def __init__(self, steps: ClosedSteps) -> None:
         self._steps = steps
-        self._weight = (steps.weight.mT != 0).to(steps.weight.dtype)
+        self._weight = steps.weight.mT
 
     def pull(self, t: int, cotangent: Tensor) -> Pulled:
         """Return 1 where a path leads, 0 where none does."""
         steps, place = self._steps.at(t)
         batch, size, _ = cotangent.shape
         units = torch.eye(size, dtype=cotangent.dtype, device=cotangent.device)
-        to_drive = _ones(steps.pull_drive(place, units.repeat(batch, 1, 1)))
-        reached = _ones(torch.matmul(to_drive, cotangent))
-        to_state = torch.matmul(_ones(steps.dense(place)).mT, cotangent)
-        return _ones(to_state), _ones(torch.matmul(self._weight, reached))
+        to_drive = steps.pull_drive(place, units.repeat(batch, 1, 1))
+        reached = reached_through(to_drive, cotangent)
+        to_state = reached_through(steps.dense(place).mT, cotangent)
+        return to_state, reached_through(self._weight, reached)
 
 
 class StoredSteps:
@@ -133,7 +134,7 @@ class StoredSteps:
         """Return what reaches the old state and the input."""
         size = self._jacobians.shape[-2]
         pulled = torch.matmul(self._jacobians[t].mT, cotangent)
-        pulled = _ones(pulled) if self._clamped else pulled
+        pulled = pattern_of(pulled) if self._clamped else pulled
         return pulled[:, :size], pulled[:, size:]
 
 
@@ -198,7 +199,3 @@ def span_at(span: CellSpan, positions: slice) -> CellSpan:
 def masked_rows(block: Tensor, mask: Tensor | None, t: int) -> Tensor:
     """Return a block (batch, width, columns) with its rows times a mask's factors at step t."""
     return block if mask is None else block * mask_at(mask, t).unsqueeze(-1)
-
-
-def _ones(matrix: Tensor) -> Tensor:
-    return (matrix != 0).to(matrix.dtype)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from gradflow.cells.base import Linearization
+from gradflow.cells.protocol import Linearization
 from gradflow.cells.shapes import State
 from gradflow.engine.trajectory import Chunk
 

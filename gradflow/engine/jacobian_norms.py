@@ -8,7 +8,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from gradflow.cells.base import CellLike
+from gradflow.cells.protocol import CellLike
 from gradflow.cells.shapes import State
 from gradflow.engine.blocks import BlockName, BlockPlace, Norm, locate_block, require_norm
 from gradflow.engine.denormals import flushed_denormals

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from gradflow.cells.base import CellLike
+from gradflow.cells.protocol import CellLike
 from gradflow.cells.shapes import State
 from gradflow.engine.blocks import BlockPlace, Norm
 from gradflow.engine.krylov import Estimates, KrylovProcess

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor
 
-from gradflow.cells.base import CellLike, Linearization
+from gradflow.cells.protocol import CellLike, Linearization
 from gradflow.cells.shapes import State
 from gradflow.engine.blocks import BlockPlace, Norm
 from gradflow.engine.cycles import constant_from, period_of, rests

@@ -13,7 +13,7 @@ from typing import Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
-from gradflow.cells.base import Linearization
+from gradflow.cells.protocol import Linearization
 from gradflow.engine.blocks import BlockPlace, Norm
 from gradflow.engine.log_norms import log_norm_of_logs
 

@@ -10,6 +10,7 @@ from torch import Tensor
 from gradflow.cells.protocol import CellLike
 from gradflow.cells.shapes import State
 from gradflow.engine.blocks import BlockPlace
+from gradflow.engine.patterns import reached_through
 from gradflow.engine.trajectory import chunk_length, run_in_chunks
 
 ZeroReason = Literal["exact", "underflow"]
@@ -55,16 +56,15 @@ def _reached_by_structure(
         if step is not None:
             rows_at.setdefault(step, []).append(row)
     batch = state[0].shape[0]
-    pattern = torch.eye(place.state_size, device=x.device, dtype=torch.float32)
-    product = pattern[:, place.columns].expand(batch, -1, -1)
+    units = torch.eye(place.state_size, device=x.device, dtype=x.dtype)
+    product = units[:, place.columns].expand(batch, -1, -1)
     found: set[int] = set()
     for chunk in run_in_chunks(cell, x, state, chunk_length(cell, batch, len(x))):
         opened = cell.linearize(chunk.drive, chunk.states, open_gates=True)
         if opened is None:
             return set()
         for t in range(opened.steps):
-            # a pattern is a matrix of 0 and 1; the products count paths, of which one is enough
-            product = ((opened.dense(t) != 0).to(torch.float32) @ product).clamp(max=1.0)
+            product = reached_through(opened.dense(t), product)
             for row in rows_at.get(chunk.start + t + 1, ()):
                 if bool(product[row, place.rows].any()):
                     found.add(row)

@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from gradflow.engine import JacobianNorms
+from gradflow.engine import JacobianNorms, path_norms
 from tests import cases
-from tests.engine.measuring import measure, relu_at_rest, saturated_rnn, silent
+from tests.engine.measuring import cell_of, measure, relu_at_rest, saturated_rnn, silent
 from tests.reference.subject import Subject
 
 TWENTY = cases.Setup(steps=20)
@@ -147,3 +147,10 @@ def test_the_reason_is_found_beyond_the_first_chunk() -> None:
 def test_a_subnormal_weight_is_a_path_whose_number_underflows() -> None:
     """W = 1e-320 I is flushed while measuring; it still connects, so the zero is not exact."""
     assert _zeros(measure(_rnn(1e-320 * torch.eye(2).double()))) == [(1, "underflow")]
+
+
+def test_a_subnormal_weight_is_a_path_along_every_path() -> None:
+    """What was flushed reads as an underflow in `path_norms` too."""
+    subject = _rnn(1e-320 * torch.eye(2).double())
+    paths = path_norms(cell_of(subject.module), subject.inputs, subject.state)
+    assert set(paths.zero_reason["full"]) == {"underflow"}

@@ -12,6 +12,7 @@ from torch import Tensor
 from gradflow.cells.protocol import CellLike, Linearization, Recurrence
 from gradflow.cells.shapes import State
 from gradflow.engine.generic import step_jacobians
+from gradflow.engine.patterns import pattern_of, reached_through
 
 # Patterns are multiplied over so many steps at most: a chain of more units is not looked through.
 LONGEST_CHAIN = 64
@@ -40,18 +41,18 @@ def structural_rank(
     if isinstance(subject, CellLike):
         opened = subject.linearize(drive[window], part, open_gates=True)
     if opened is None:
-        patterns = [given.dense(t) != 0 for t in range(window.start, window.stop)]
+        patterns = [pattern_of(given.dense(t)) for t in range(window.start, window.stop)]
         return _pattern_rank(patterns).minimum(_rank_at_random(subject, drive[window], part))
-    rank = _pattern_rank([opened.dense(t) != 0 for t in range(opened.steps)])
+    rank = _pattern_rank([pattern_of(opened.dense(t)) for t in range(opened.steps)])
     bound = opened.rank_bound()
     return rank if bound is None else rank.minimum(bound[-1])
 
 
 def _pattern_rank(patterns: list[Tensor]) -> Tensor:
     """Return how many rows of the product of (batch, state, state) patterns have an entry."""
-    reached = patterns[0].float()
+    reached = patterns[0]
     for pattern in patterns[1:]:
-        reached = ((pattern.float() @ reached) > 0).float()
+        reached = reached_through(pattern, reached)
     return reached.any(dim=-1).sum(dim=-1)
 
 

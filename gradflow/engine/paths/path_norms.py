@@ -126,6 +126,7 @@ def path_norms(
             if progress is not None:
                 progress(chunk.start + chunk.steps, x.shape[0])
         found = products.found(len(points))
+    with torch.no_grad():  # out of the flushing: a subnormal weight is a path all the same
         reasons = path_zero_reasons(steps, x, state, places=places, points=points, found=found)
     return PathNorms(
         steps=points,

@@ -16,6 +16,7 @@ from gradflow.engine.generic import (
 )
 from gradflow.engine.paths.cut_gates import cut_step_jacobians
 from gradflow.engine.paths.products import StepPaths
+from gradflow.engine.patterns import pattern_of, reached_through
 from gradflow.engine.stored_jacobians import StoredJacobians
 from gradflow.engine.trajectory import chunk_length
 from gradflow.errors import CellLoadError
@@ -106,16 +107,13 @@ class Patterns(Linearization):
 
     def push(self, t: int, tangent: Block, out: Tensor | None = None) -> Block:
         """Return 1 where an entry of J_t meets one of the tangent, 0 elsewhere."""
-        reached = (torch.matmul(self.dense(t), (tangent != 0).to(tangent.dtype)) > 0).to(tangent)
+        reached = reached_through(self._given.dense(t), tangent)
         return reached if out is None else out.copy_(reached)
 
     def pull(self, t: int, cotangent: Block) -> Block:
         """Return 1 where an entry of J_t^T meets one of the cotangent, 0 elsewhere."""
-        return (torch.matmul(self.dense(t).mT, (cotangent != 0).to(cotangent.dtype)) > 0).to(
-            cotangent
-        )
+        return reached_through(self._given.dense(t).mT, cotangent)
 
     def dense(self, t: int) -> StepJacobian:
         """Return the pattern of J_t, ones and zeros."""
-        given = self._given.dense(t)
-        return (given != 0).to(given)
+        return pattern_of(self._given.dense(t))
