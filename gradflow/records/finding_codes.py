@@ -146,7 +146,7 @@ _KINDS = (
         "A chrono initialization (Tallec and Ollivier 2018) draws b_f = ln(U(1, T-1)) and sets "
         "b_i = -b_f, so that what is kept and what is written balance. Here the forget biases look "
         "like such draws and the input biases are not their opposite.",
-        "forget biases all positive and spread by more than 0.5, and b_i + b_f not near 0.",
+        "forget biases all positive, with e^b spread evenly from 1 on, and b_i + b_f not near 0.",
         "Set the input gate's effective bias to minus the forget gate's.",
     ),
     FindingKind(
@@ -216,8 +216,8 @@ _KINDS = (
     FindingKind(
         "GF304",
         "input scale",
-        "The input has numbers in the thousands, or hardly any spread: gates saturate, or nothing "
-        "moves.",
+        "The input has numbers in the hundreds or thousands, as a raw series has: gates saturate, "
+        "and hardly learn.",
         "a warning where the root mean square of what a layer reads is above 100.",
         "Standardise the series: subtract its mean and divide by its standard deviation.",
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -17,6 +18,9 @@ from gradflow.records.inspect import Finding, Severity
 RAISED, UNRAISED = 0.75, 0.25  # of a mean effective forget bias
 _NEARLY_CONSTANT = 0.5
 _ORTHOGONAL = 1e-3
+_FEWEST_DRAWN = 8  # units, of which a distribution says anything
+_LONGEST = 10.0  # ln of the longest dependency that anybody draws for, 22,000 steps
+_UNLIKE = 1.5  # of the distance times sqrt(n), which one in fifty draws exceeds
 
 
 def make_finding(
@@ -87,9 +91,8 @@ def _chrono(layer: FoundLayer) -> list[Finding]:
     forget, write = (_effective(layer.cell, name) for name in ("forget", "input"))
     if forget is None or write is None or len(forget) < 2:
         return []
-    drawn = float(forget.min()) > -0.1 and float(forget.mean()) > 1.5 and float(forget.std()) > 0.5
     gap = float((forget + write).abs().mean())
-    if not drawn or gap < 0.5:
+    if not _looks_drawn_by_chrono(forget) or gap < 0.5:
         return []
     return [
         make_finding(
@@ -103,6 +106,21 @@ def _chrono(layer: FoundLayer) -> list[Finding]:
             value=gap,
         )
     ]
+
+
+def _looks_drawn_by_chrono(forget: Tensor) -> bool:
+    """Return whether e^b may be uniform from 1 on, by the distance of Kolmogorov and Smirnov.
+
+    Biases that training has spread about their mean are not.
+    """
+    spread = float(forget.min()) > -0.1 and float(forget.mean()) > 1.5 and float(forget.std()) > 0.5
+    if not spread or len(forget) < _FEWEST_DRAWN or float(forget.max()) > _LONGEST:
+        return False
+    sizes = (forget.exp() - 1.0).sort().values
+    count = len(sizes)
+    ranks = torch.arange(1, count + 1, dtype=sizes.dtype, device=sizes.device) / count
+    distance = float((sizes / sizes[-1] - ranks).abs().max())
+    return distance * math.sqrt(count) < _UNLIKE
 
 
 def _stacked_orthogonal(layer: FoundLayer) -> list[Finding]:

@@ -73,3 +73,14 @@ def test_a_foreign_gate_order_is_suspected():
         layer.bias_ih_l0.copy_(0.2 * draw(32))
         layer.bias_ih_l0[16:24] += 2.0
     assert one(inspect(layer), "GF206").gate == "forget"
+
+
+def test_forget_biases_that_training_has_spread_are_not_chronos():
+    """Normal about 2, or some at 1 and some at 12: nobody drew ln U(1, T - 1) there."""
+    torch.manual_seed(0)
+    layer = nn.LSTM(3, 32)
+    for biases in (2.0 + 0.6 * draw(32), torch.tensor([1.0, 12.0]).repeat(16)):
+        with torch.no_grad():
+            layer.bias_ih_l0[32:64] = biases.clamp(min=0.0)
+            layer.bias_hh_l0[32:64] = 0.0
+        assert "GF203" not in codes(inspect(layer))
