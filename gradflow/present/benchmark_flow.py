@@ -36,8 +36,9 @@ def flow_table(result: BenchmarkResult, comparison: str) -> TextTable:
         for facts in result.tasks
     )
     return TextTable(
-        title="Gradient flow, log10 ||dL/dh_t|| at the first and the last step, and the factor of "
-        f"a step back at the start. {words.comparison_title(result, comparison)}",
+        title="Gradient flow, log10 ||dL/dh_t|| of the loss on the answers at the first and the "
+        "last step, and the factor of a step back at the start. "
+        f"{words.comparison_title(result, comparison)}",
         columns=columns,
         sections=tuple(section for section in sections if section),
         shared=1,
@@ -63,7 +64,7 @@ def _cells(result: BenchmarkResult, row: BenchmarkRow) -> Cells:
     return (
         str(row.delay),
         words.short_cell(result, row.cell),
-        row.init,
+        words.init_name(row.cell, row.init),
         *(_end(profile, 0) for profile in profiles),
         *(_end(profile, -1) for profile in profiles),
         ABSENT if factor is None else f"{factor:.3g}",

@@ -1,4 +1,7 @@
-"""The figure of gradient flow: log10 ||dL/dh_t|| over t, at three moments of training."""
+"""The figure of gradient flow: log10 ||dL/dh_t|| over t, at three moments of training.
+
+L is the loss on the answering steps: that is what has to come back over the delay.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ def gradient_figure(result: BenchmarkResult, *, style: str = "screen") -> Figure
     looks = model_looks(result)
     with theme_context(style) as theme:
         texts = Words(
-            f"How much of the loss each state feels: {words.task_words(result)}",
+            f"How much of the answers' loss each state feels: {words.task_words(result)}",
             f"same width, mean over seeds of log10; {words.conditions(result)}",
             _caption(result),
         )
@@ -70,7 +73,7 @@ def draw_profiles(
 
 
 def mean_profile(result: BenchmarkResult, row: BenchmarkRow, moment: str) -> FloatArray | None:
-    """Return the mean over seeds of log10 ||dL/dh_t||; None without a profile.
+    """Return the mean over seeds of log10 ||dL/dh_t||, L on the answers; None without a profile.
 
     Of a cell without a part h, its first part's.
     """
@@ -78,9 +81,9 @@ def mean_profile(result: BenchmarkResult, row: BenchmarkRow, moment: str) -> Flo
     for run in result.chosen_runs(row):
         for profile in run.profiles:
             if profile.moment == moment:
-                part = next(iter(profile.log10_norms))
-                part = SHOWN_PART if SHOWN_PART in profile.log10_norms else part
-                found.append(profile.log10_norms[part])
+                part = next(iter(profile.recall_norms))
+                part = SHOWN_PART if SHOWN_PART in profile.recall_norms else part
+                found.append(profile.recall_norms[part])
     return np.mean(found, axis=0) if found else None
 
 

@@ -19,7 +19,15 @@ from gradflow.records.benchmark import BenchmarkResult
 _HUES = {"rnn": 1, "gru": 2, "lstm": 0}
 _MARKERS = {"rnn": "s", "gru": "^", "lstm": "o"}
 _OWN_HUES, _OWN_MARKERS = (3, 4, 5, 6, 7, 8, 9), ("D", "v", "P", "X", "*", "p", "h")
-_DASHES: tuple[Any, ...] = ("-", (0, (4, 1.6)), (0, (1.2, 1.2)), (0, (5, 1.5, 1, 1.5)))
+_DASHES: tuple[Any, ...] = (
+    "-",
+    (0, (4, 1.6)),
+    (0, (1.2, 1.2)),
+    (0, (5, 1.5, 1, 1.5)),
+    (0, (7, 1.2)),
+    (0, (4, 1.2, 1, 1.2, 1, 1.2)),
+    (0, (1.2, 2.6)),
+)
 _DARKER = 0.28  # of one initialization to the next, so that a grey print tells them apart
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gradflow.present.benchmark_words import init_name
 from gradflow.present.cell_titles import short_names
 from gradflow.present.numbers import counted
 from gradflow.present.outputs import Row
@@ -18,7 +19,7 @@ def plan_table(plan: BenchmarkPlan, workers: int) -> TextTable:
     rows = tuple(
         (
             names[model.cell],
-            model.init,
+            init_name(model.cell, model.init),
             str(model.hidden),
             f"{model.parameters:,}",
             str(each),

@@ -97,16 +97,17 @@ def profile_rows(result: BenchmarkResult) -> Iterator[Row]:
     for run in result.runs:
         for profile in run.profiles:
             for part, values in profile.log10_norms.items():
-                for step, value in enumerate(values, start=1):
-                    zero = bool(np.isneginf(value))
+                pairs = zip(values, profile.recall_norms[part], strict=True)
+                for step, (whole, recall) in enumerate(pairs, start=1):
                     yield {
                         **_run(run),
                         "moment": profile.moment,
                         "update": profile.update,
                         "part": part,
                         "step": step,
-                        "log10_norm": None if zero else float(value),
-                        "zero_reason": "exact" if zero else None,
+                        "log10_norm": finite_or_none(float(whole)),
+                        "recall_log10_norm": finite_or_none(float(recall)),
+                        "zero_reason": "exact" if np.isneginf([whole, recall]).any() else None,
                     }
 
 

@@ -124,7 +124,7 @@ def _outcome(result: BenchmarkResult, row: BenchmarkRow) -> Cells:
     return (
         str(row.delay),
         words.short_cell(result, row.cell),
-        row.init,
+        words.init_name(row.cell, row.init),
         str(row.hidden),
         number_text(row.learning_rate),
         words.mean(row.accuracy),
@@ -178,7 +178,7 @@ def _cost(result: BenchmarkResult, row: BenchmarkRow) -> Cells:
     return (
         str(row.delay),
         words.short_cell(result, row.cell),
-        row.init,
+        words.init_name(row.cell, row.init),
         count("parameters"),
         count("multiply_adds"),
         cost("training_seconds"),
@@ -224,7 +224,7 @@ def _short_rates(result: BenchmarkResult) -> TextTable:
 def _rate(result: BenchmarkResult, row: RateRow) -> Cells:
     return (
         words.short_cell(result, row.cell),
-        row.init,
+        words.init_name(row.cell, row.init),
         str(row.hidden),
         number_text(row.learning_rate),
         str(row.delay),

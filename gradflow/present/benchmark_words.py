@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradflow.present.cell_titles import cell_title, short_names
+from gradflow.present.cell_titles import CELL_TITLES, cell_title, short_names
 from gradflow.present.numbers import ABSENT, counted, number_text
 from gradflow.records.benchmark import (
     LEARNED,
@@ -71,6 +71,15 @@ def model_name(cell: str, init: str) -> str:
 def row_name(row: BenchmarkRow) -> str:
     """Return a row's model in short."""
     return model_name(row.cell, row.init)
+
+
+def init_name(cell: str, init: str) -> str:
+    """Return an initialization as tables show it; a user's cell comes as its code makes it.
+
+    >>> init_name("gru", "torch-default"), init_name("mine.py:make", "torch-default")
+    ('torch-default', 'as made')
+    """
+    return "as made" if init == AS_MADE and cell not in CELL_TITLES else init
 
 
 def ends(spread: Spread | None, digits: int = 3) -> str:

@@ -68,8 +68,9 @@ class LearningCurve:
 class FlowProfile:
     """log10 ||dL/ds_t|| of each part of the state at t = 1 ... T, at a moment of training.
 
-    `moment` is start, middle or end, after `update` updates; -inf is an exact zero. `loss` is that
-    of the probed batch, and `loss_error` how far the layer's own run is from the unrolled one.
+    `moment` is start, middle or end, after `update` updates; -inf is an exact zero. `recall_norms`
+    are those of the loss on the answering steps alone. `loss` is that of the probed batch, and
+    `loss_error` how far the layer's own run is from the unrolled one.
     """
 
     moment: str
@@ -77,26 +78,32 @@ class FlowProfile:
     loss: float | None
     loss_error: float | None
     log10_norms: Mapping[str, FloatArray]
+    recall_norms: Mapping[str, FloatArray]
 
     def to_json(self) -> Json:
         """Return the profile; an exact zero is null."""
-        norms = {part: finite_list(values) for part, values in self.log10_norms.items()}
         return {
             "moment": self.moment,
             "update": self.update,
             "loss": self.loss,
             "loss_error": self.loss_error,
-            "log10_norms": norms,
+            **{
+                name: {part: finite_list(values) for part, values in getattr(self, name).items()}
+                for name in ("log10_norms", "recall_norms")
+            },
         }
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
         """Read it back."""
         norms = {
-            part: array_from_list(values, missing=-np.inf)
-            for part, values in document["log10_norms"].items()
+            name: {
+                part: array_from_list(values, missing=-np.inf)
+                for part, values in document[name].items()
+            }
+            for name in ("log10_norms", "recall_norms")
         }
-        return cls(**{**document, "log10_norms": norms})
+        return cls(**{**document, **norms})
 
 
 @dataclass(frozen=True)

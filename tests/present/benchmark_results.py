@@ -176,8 +176,9 @@ def _run(
     loss = facts.recall_loss * fall * (1.0 + 0.05 * draw)
     accuracy = 1.0 - (1.0 - facts.accuracy) * fall
     profiles = tuple(
-        FlowProfile(moment, update, 0.1, 0.0, _norms(model, facts, models, place, zeros=zeros))
+        FlowProfile(moment, update, 0.1, 0.0, norms, norms)
         for place, (moment, update) in enumerate((("start", 0), ("middle", 250), ("end", 500)))
+        for norms in (_norms(model, facts, models, place, zeros=zeros),)
     )
     return BenchmarkRun(
         key="c" * 64,

@@ -6,7 +6,7 @@ float64, where it can, and where a float32 would have ended at 1e-45.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -22,11 +22,14 @@ from gradflow.experiments.benchmark.tasks import Sequences, SequenceTask
 class GradientProfile:
     """log10 ||dL/ds_t|| for t = 1 ... T, for each part of the state by name; -inf is exact zero.
 
-    L is the mean loss of a batch and the norm is over all its samples and units. `loss` is L by
-    the unrolled run, `loss_error` how far, relatively, the layer's own run is from it.
+    L is the mean loss of a batch and the norm is over all its samples and units. `recall_norms` are
+    the same of the loss on the answering steps alone: where the loss is on every step, a state also
+    feels what is asked of it at once. `loss` is L by the unrolled run, `loss_error` how far,
+    relatively, the layer's own run is from it.
     """
 
     log10_norms: Mapping[str, Tensor]
+    recall_norms: Mapping[str, Tensor]
     loss: float
     loss_error: float
 
@@ -46,18 +49,16 @@ def gradient_profile(
     network.eval()
     (cell,) = cells = network.cells()
     layer = UnrolledLayer(cells, directions=1)
-    loss = task.loss(network.answer(layer.run(network.encode(batch.inputs))), batch.targets)
+    answers = network.answer(layer.run(network.encode(batch.inputs)))
+    loss = task.loss(answers, batch.targets)
     (found,) = state_gradients(loss, layer.calls[0])
+    (of_recall,) = state_gradients(task.recall_loss(answers, batch.targets), layer.calls[0])
     with torch.no_grad():
         fused = task.loss(network(batch.inputs), batch.targets)
     value = float(loss.detach())
     return GradientProfile(
         log10_norms=dict(zip(cell.parts, found.total, strict=True)),
+        recall_norms=dict(zip(cell.parts, of_recall.total, strict=True)),
         loss=value,
         loss_error=abs(float(fused) - value) / max(abs(value), 1e-300),
     )
-
-
-def in_float64(make: Callable[[], Network]) -> Network:
-    """Return a second network of the same form, in float64."""
-    return make().to(torch.float64)

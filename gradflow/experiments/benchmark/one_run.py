@@ -168,14 +168,16 @@ def _profiles(
                 "update": updates[index],
                 "loss": finite_or_none(found.loss),
                 "loss_error": finite_or_none(found.loss_error),
-                "log10_norms": {
-                    part: _rounded(values) for part, values in found.log10_norms.items()
-                },
+                "log10_norms": _by_part(found.log10_norms),
+                "recall_norms": _by_part(found.recall_norms),
             }
         )
     return profiles
 
 
-def _rounded(values: Tensor) -> list[float | None]:
+def _by_part(norms: Mapping[str, Tensor]) -> Json:
     """Return log10 norms to six decimals; None is an exact zero, as in every log10 norm here."""
-    return [round(value, 6) if math.isfinite(value) else None for value in values.tolist()]
+    return {
+        part: [round(value, 6) if math.isfinite(value) else None for value in values.tolist()]
+        for part, values in norms.items()
+    }

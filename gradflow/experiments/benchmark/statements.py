@@ -99,19 +99,22 @@ def benchmark_notes(
 
 
 def _ratio(rows: Sequence[BenchmarkRow], comparison: str, cost: str, words: str) -> str:
-    """Return how far apart a cost is between the models of a comparison, at one delay."""
+    """Return how far apart a cost is between the cells of a comparison, at the longest delay.
+
+    Over initializations the mean is taken: they change no cost of an update.
+    """
     own = [row for row in rows if comparison in row.comparisons and cost in row.costs]
     longest = max((row.delay for row in own), default=0)
-    own = [row for row in own if row.delay == longest]
-    if len({row.cell for row in own}) < 2:
+    costs: dict[str, list[float]] = {}
+    for row in own:
+        if row.delay == longest:
+            costs.setdefault(row.cell, []).append(row.costs[cost].mean)
+    means = {cell: sum(values) / len(values) for cell, values in costs.items()}
+    if len(means) < 2:
         return "; with one cell there is nothing to see of that here."
-    least = min(own, key=lambda row: row.costs[cost].mean)
-    most = max(own, key=lambda row: row.costs[cost].mean)
-    times = most.costs[cost].mean / max(least.costs[cost].mean, 1e-300)
-    return (
-        f": at delay {longest} {most.cell} {most.init} takes {times:.3g} times the {words} of "
-        f"{least.cell} {least.init}."
-    )
+    least, most = min(means, key=means.__getitem__), max(means, key=means.__getitem__)
+    times = means[most] / max(means[least], 1e-300)
+    return f": at delay {longest} {most} takes {times:.3g} times the {words} of {least}."
 
 
 def _finished(runs: Sequence[BenchmarkRun]) -> Check:

@@ -52,8 +52,22 @@ def test_the_profile_is_autograds_on_torchs_own_cell(cell: str, name: str):
     loss.backward()
     norms = torch.stack([torch.linalg.vector_norm(h.grad) for h in hidden])
     torch.testing.assert_close(found.log10_norms["h"], norms.log10())
-    assert found.loss == pytest.approx(float(loss), rel=1e-12)
+    output, hidden = step_by_step(network, data.inputs)
+    task.recall_loss(network.answer(output), data.targets).backward()
+    norms = torch.stack([torch.linalg.vector_norm(h.grad) for h in hidden])
+    torch.testing.assert_close(found.recall_norms["h"], norms.log10())
+    assert found.loss == pytest.approx(loss.item(), rel=1e-12)
     assert found.loss_error < 1e-12
+
+
+def test_a_state_feels_the_recall_less_than_what_is_asked_of_it_at_once():
+    """In a copy the loss is on every step; what comes back over the delay is the recall's alone."""
+    task, data = TASKS["copy"], data_of("copy")
+    network = make_network(task, cell="lstm", hidden=5, embedding=3).double()
+    found = gradient_profile(network, task, data, network.state_dict())
+    share = found.recall_norms["h"] - found.log10_norms["h"]
+    assert float(share[0]) < -1.0
+    assert float(share[-1]) > 0.0  # a mean over fewer steps
 
 
 def test_the_fused_layer_would_say_zero_before_the_last_step():
