@@ -89,7 +89,8 @@ def jacobian_norms(
         method: "auto" chooses. "dense" carries the matrix step by step; "jump" leaps where the
             state came back, and notes where it did not; "diagonal" needs recurrent weights that
             are all zero; "krylov" estimates spectral norms by vectors alone, for wide cells and
-            few points; "generic" ignores the cell's closed form and uses torch.func.
+            few points; "generic" ignores the cell's closed form and uses torch.func, whose slopes
+            lose digits where a unit is saturated.
         progress: called as `progress(steps done, steps in all)` after each chunk.
 
     Returns:
