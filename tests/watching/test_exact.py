@@ -109,10 +109,16 @@ def test_batch_first(read: Read):
     check(layer_of("GRU", 3, 5, 2, batch_first=True), read, normal(3, 7, 3, seed=9))
 
 
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+@pytest.mark.parametrize("batch_first", [False, True])
 @pytest.mark.parametrize("read", [read_outputs, read_states])
-def test_one_sequence_without_a_batch(read: Read):
-    """(time, input) is a batch of one."""
-    check(layer_of("LSTM", 3, 5, bidirectional=True), read, normal(7, 3, seed=9))
+def test_one_sequence_without_a_batch(kind: str, batch_first: bool, read: Read):
+    """(time, input) is a batch of one, wherever the layer puts its batch."""
+    check(
+        layer_of(kind, 3, 5, bidirectional=True, batch_first=batch_first),
+        read,
+        normal(7, 3, seed=9),
+    )
 
 
 @pytest.mark.parametrize("options", [{"bias": False}, {"proj_size": 2}])

@@ -24,19 +24,20 @@ from tests.watching.measuring import (
 class Windows(nn.Module):
     """A language model's loop: windows of one stream, the state handed on without its graph."""
 
-    def __init__(self, *, detach: bool = True) -> None:
+    def __init__(self, *, leaf: bool = False) -> None:
         super().__init__()
-        self.rnn, self.state, self.detach = layer_of("LSTM", 3, 5, 2), None, detach
+        self.rnn, self.state, self.leaf = layer_of("LSTM", 3, 5, 2), None, leaf
 
     def forward(self, x: Tensor) -> Tensor:
         output, state = self.rnn(x, self.state)
-        self.state = tuple(part.detach() for part in state)
+        self.state = tuple(part.detach().requires_grad_(self.leaf) for part in state)
         return (output[-1] * normal(3, 5, seed=1)).sum()
 
 
-def test_truncated_backpropagation_is_a_cut_at_the_window():
+@pytest.mark.parametrize("leaf", [False, True], ids=["detached", "that asks for its gradient"])
+def test_truncated_backpropagation_is_a_cut_at_the_window(leaf: bool):
     """The first window begins from nothing; from the second on a state is handed over: a cut."""
-    model = Windows()
+    model = Windows(leaf=leaf)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     with watch(model, every=1) as flow:
         for seed in range(3):
@@ -66,6 +67,18 @@ def test_a_first_state_of_ones_own_is_no_cut():
     model = Reader(layer, lambda rnn, x: rnn(x, torch.randn(1, 3, 5).double())[0][-1].sum())
     sample = one_sample(model, normal(7, 3, 3, seed=1), steps=3)
     assert sample.layers[0].cut_at is None
+
+
+def test_a_learned_first_state_is_no_earlier_calls():
+    """Two samples of one step each, which begin with other leaves, are two runs and no cut."""
+    layer = layer_of("GRU", 3, 5)
+    starts = [normal(1, 3, 5, seed=seed).requires_grad_() for seed in (1, 2)]
+
+    def both(rnn: Any, x: Tensor) -> Tensor:
+        return sum((rnn(x, start)[1].square().sum() for start in starts), torch.zeros(()))
+
+    found = one_sample(Reader(layer, both), normal(1, 3, 3, seed=3)).layers
+    assert [(each.call, each.steps, each.cut_at) for each in found] == [(0, 1, None), (1, 1, None)]
 
 
 def test_windows_within_one_update_are_measured_each_from_its_own_end():

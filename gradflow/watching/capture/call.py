@@ -82,7 +82,7 @@ def layer_call(
         x=_copy(x.data if isinstance(x, PackedSequence) else x),
         start=tuple(map(_copy, start)),
         final=tuple(map(_copy, final)),
-        carries_graph=any(part.requires_grad for part in start),
+        carries_graph=_has_graph(start),
         output_dtype=data.dtype,
         precision=_precision(data),
         generator_state=generator_state,
@@ -103,7 +103,7 @@ def cell_call(args: tuple[Any, ...], kwargs: Mapping[str, Any], answer: Any) -> 
         x=_copy(x),
         start=tuple(map(_copy, start)),
         final=tuple(map(_copy, final)),
-        carries_graph=any(part.requires_grad for part in start),
+        carries_graph=_has_graph(start),
         output_dtype=final[0].dtype,
         precision=_precision(final[0]),
         c_holds_h=len({get_gradient_edge(p).node for p in final if p.requires_grad}) > 1,
@@ -129,6 +129,11 @@ def _precision(answer: Tensor) -> torch.dtype:
     if answer.dtype == torch.float32 and torch.is_autocast_enabled(kind):
         return torch.get_autocast_dtype(kind)
     return answer.dtype
+
+
+def _has_graph(start: tuple[Tensor, ...]) -> bool:
+    """Return whether a graph goes on behind a state; a leaf that asks for gradients has none."""
+    return any(part.grad_fn is not None for part in start)
 
 
 def _copy(values: Tensor) -> Tensor:

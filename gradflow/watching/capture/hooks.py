@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial, reduce
 from typing import Any
 
 import torch
@@ -88,21 +89,35 @@ def _as_it_is(gradient: Tensor) -> Tensor:
 def _below_views(edge: GradientEdge) -> tuple[Node, int, Callable[[Tensor], Tensor]]:
     """Return the node that made the numbers, and what brings its gradient to the tensor's layout.
 
-    A layer turns its output round for `batch_first`, or takes the batch away. Where a user then
-    writes into that view (a mask, an inplace dropout), its node leaves the graph; this one stays.
+    A layer turns its output round for `batch_first` and takes the batch away where it was given
+    none, or both. Where a user then writes into that view (a mask, an inplace dropout), its node
+    leaves the graph; this one stays.
     """
-    node = edge.node
-    for name, laid_out in _VIEWS.items():
-        if node.name().startswith(name):
-            below, number = node.next_functions[0]
-            if below is not None:
-                return below, number, laid_out
-    return node, edge.output_nr, _as_it_is
+    node, number, views = edge.node, edge.output_nr, list[Callable[[Tensor], Tensor]]()
+    for name, view_of in _VIEWS.items():
+        below = node.next_functions[0] if node.name().startswith(name) else (None, 0)
+        if below[0] is not None:
+            views.insert(0, view_of(node))
+            node, number = below
+
+    def laid_out(gradient: Tensor) -> Tensor:
+        return reduce(lambda values, view: view(values), views, gradient)
+
+    return node, number, laid_out
 
 
-_VIEWS: dict[str, Callable[[Tensor], Tensor]] = {
-    "TransposeBackward": lambda gradient: gradient.transpose(0, 1),
-    "SqueezeBackward": lambda gradient: gradient.squeeze(1),
+def _squeezed(node: Any) -> Callable[[Tensor], Tensor]:
+    return partial(torch.squeeze, dim=node._saved_dim)  # the batch's place is not always the same
+
+
+def _transposed(_: Node) -> Callable[[Tensor], Tensor]:
+    return partial(torch.transpose, dim0=0, dim1=1)
+
+
+# from the last one that a layer makes to the first
+_VIEWS: dict[str, Callable[[Node], Callable[[Tensor], Tensor]]] = {
+    "SqueezeBackward1": _squeezed,
+    "TransposeBackward": _transposed,
 }
 
 
