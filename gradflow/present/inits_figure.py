@@ -27,7 +27,8 @@ from gradflow.present.theme import Theme, describe, text_width, theme_context
 from gradflow.records.inits import InitFlow, InitsResult
 
 Draw = Callable[[Axes, Sequence[InitFlow], Theme, float], None]
-_ROW = 1.5  # em, of an initialization in a panel
+_ROW, _TIGHT = 1.5, 1.15  # em, of an initialization in a panel, and where rows must be close
+_BETWEEN, _AROUND = 5.6, 5.0  # em, between two rows of panels, and for the legend
 
 
 def inits_figure(result: InitsResult, *, style: str = "screen") -> Figure:
@@ -44,7 +45,9 @@ def inits_figure(result: InitsResult, *, style: str = "screen") -> Figure:
     pages = [(result.of_cell(name), _panels(result.of_cell(name))) for name in names]
     with theme_context(style) as theme:
         rows = sum(len(panels) // 2 for _, panels in pages)
-        sheet = make_sheet(theme, _grid(result, rows, theme), _words(result), legend=_legend(theme))
+        sheet = make_sheet(
+            theme, _grid(result, rows, theme), _words(result), legend=_legend(result, theme)
+        )
         places = iter([ax for row in sheet.axes for ax in row])
         for flows, panels in pages:
             for (title, draw), ax in zip(panels, places, strict=False):
@@ -87,22 +90,33 @@ def _grid(result: InitsResult, rows: int, theme: Theme) -> Grid:
         columns=2,
         label_room=widest + 1.8 * theme.em,
         tick_room=5.6,
-        between=5.6,
-        height=max(0.8 * theme.panel_height, (_ROW * most + 1.0) * theme.em),
+        between=_BETWEEN,
+        height=_height(rows, most, theme),
     )
 
 
-def _legend(theme: Theme) -> list[tuple[Line2D, str]]:
+def _height(rows: int, most: int, theme: Theme) -> float:
+    """Return the height of a panel in inches: lower where many cells must fit a page."""
+    wanted = max(0.8 * theme.panel_height, (_ROW * most + 1.0) * theme.em)
+    room = theme.greatest_height / rows - (_BETWEEN + _AROUND / rows) * theme.em
+    return max(min(wanted, room), (_TIGHT * most + 1.0) * theme.em)
+
+
+def _legend(result: InitsResult, theme: Theme) -> list[tuple[Line2D, str]]:
     bar: dict[str, Any] = {"color": INK, "solid_capstyle": "butt"}
-    return [
+    mark: dict[str, Any] = {"ms": theme.marker, "color": INK, "mfc": "white", "linestyle": "none"}
+    legend = [
         (Line2D([], [], marker="o", ms=theme.marker, lw=theme.line, color=INK), "median"),
         (Line2D([], [], lw=theme.line * 2.4, **bar), "half of all (25% to 75%)"),
         (Line2D([], [], lw=theme.line * 0.5, **bar), "nine tenths (5% to 95%)"),
         (
-            Line2D([], [], marker="D", ms=theme.marker, color=INK, mfc="white", linestyle="none"),
+            Line2D([], [], marker="D", **mark),
             "steps until gone; spectral radius",
         ),
     ]
+    if any(flow.horizons.median is None and flow.time_constant for flow in result.inits):
+        legend.append((Line2D([], [], marker=">", **mark), "not gone by the last step"))
+    return legend
 
 
 def _words(result: InitsResult) -> Words:

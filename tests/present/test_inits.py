@@ -253,3 +253,19 @@ def test_the_words_say_who_is_gone_first():
     assert "longest kept: LSTM as-commonly-copied (10^2.58 left at T=300)" in text
     assert "RNN: he 20 steps, xavier 20 steps." in alt_text(inits_figure(CASES["plain"]))
     assert "Soonest" not in words(inits_figure(CASES["one"]))
+
+
+def test_for_two_cells_a_figure_still_fits_a_page():
+    """Rows stand closer: eight panels of eleven initializations in 8.5 inches."""
+    figure = inits_figure(
+        result(*USUAL, *[flow(f.init, 0.8, cell="gru") for f in USUAL]), style="paper"
+    )
+    assert figure.get_figheight() <= 8.51
+    assert texts_on_texts(figure) == []
+
+
+def test_a_gradient_that_is_never_gone_is_explained_in_the_legend():
+    """An arrow at the last step, and what it means."""
+    lasting = result(flow("forget-bias:5", 1.02), flow("he", 0.7))
+    assert "not gone by the last step" in words(inits_figure(lasting))
+    assert "not gone by" not in words(inits_figure(result(flow("he", 0.7))))
