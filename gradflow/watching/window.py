@@ -95,6 +95,11 @@ class Window:
                 None
             )
             return
+        with self.timed():
+            self._hang_on(index, call, slots, earlier)
+
+    def _hang_on(self, index: int, call: Call, slots: Slots, earlier: Sequence[Tensor]) -> None:
+        watched = self._watched[index]
         if watched.torchs_own is None:
             call.gates = told_gates(watched, call)
         chains = self._pass.chains.setdefault(index, Chains())

@@ -95,10 +95,12 @@ def _below_views(edge: GradientEdge) -> tuple[Node, int, Callable[[Tensor], Tens
     """
     node, number, views = edge.node, edge.output_nr, list[Callable[[Tensor], Tensor]]()
     for name, view_of in _VIEWS.items():
-        below = node.next_functions[0] if node.name().startswith(name) else (None, 0)
-        if below[0] is not None:
+        if not node.name().startswith(name):
+            continue
+        below, place = node.next_functions[0]
+        if below is not None:
             views.insert(0, view_of(node))
-            node, number = below
+            node, number = below, place
 
     def laid_out(gradient: Tensor) -> Tensor:
         return reduce(lambda values, view: view(values), views, gradient)

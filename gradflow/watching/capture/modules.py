@@ -83,4 +83,4 @@ def _form(module: nn.Module) -> CellLike | None:
     if isinstance(module, nn.RNNBase | nn.RNNCellBase):
         return None
     copied = trial_copy(module)
-    return None if copied is None else ForeignCell(copied)
+    return None if copied is None else ForeignCell(copied, prints_to_stderr=True)
