@@ -27,8 +27,8 @@ from gradflow.present.theme import Theme, describe, text_width, theme_context
 from gradflow.records.inits import InitFlow, InitsResult
 
 Draw = Callable[[Axes, Sequence[InitFlow], Theme, float], None]
-_ROW, _TIGHT = 1.5, 1.15  # em, of an initialization in a panel, and where rows must be close
-_BETWEEN, _AROUND = 5.6, 5.0  # em, between two rows of panels, and for the legend
+_ROW, _TIGHT = 1.5, 1.12  # em, of an initialization in a panel, and where rows must be close
+_BETWEEN, _AROUND = 5.6, 7.5  # em, between two rows of panels, and for the legend
 
 
 def inits_figure(result: InitsResult, *, style: str = "screen") -> Figure:
