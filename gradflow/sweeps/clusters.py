@@ -41,8 +41,8 @@ _CONFIG = {
 
 def run_on_cluster(
     tasks: Sequence[SweepTask], work: Work, *, executor: str, workers: int | None
-) -> Generator[Finished]:
-    """Yield each task as soon as it is over, worked on by processes of their own.
+) -> Generator[Finished | None]:
+    """Yield each task as soon as it is over, worked on by processes of their own; see `Crew.run`.
 
     Args:
         tasks: what to do.

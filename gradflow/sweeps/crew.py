@@ -31,6 +31,7 @@ _DIED = (
     "task beside it"
 )
 _GLANCE = 1.0  # seconds between two looks at who is there, when no task ends
+_NOTICE = 30.0  # seconds without a worker, after which that is said (again)
 
 
 class Crew:
@@ -47,7 +48,7 @@ class Crew:
         self._executor = client.get_executor(pure=False)
         self._where = where
         self._patience = patience
-        self._seen = time.monotonic()
+        self._seen = self._noticed = time.monotonic()
         self._members: set[str] = set()  # addresses of workers that have the right gradflow
         self._waiting: deque[SweepTask] = deque()
         self._suspects: deque[SweepTask] = deque()  # begun only when nothing else runs
@@ -55,19 +56,17 @@ class Crew:
         self._lost: Counter[str] = Counter()  # how often a task's worker died, by its key
         self._accompanied: set[str] = set()  # keys of tasks that ran while another did
 
-    def run(self, tasks: Sequence[SweepTask], work: WorkName) -> Generator[Finished]:
-        """Yield each task as soon as it is over.
+    def run(self, tasks: Sequence[SweepTask], work: WorkName) -> Generator[Finished | None]:
+        """Yield each task as soon as it is over, and None now and then while there is no worker.
 
         Raises:
             SchedulerError: the scheduler or all its workers are gone, or one cannot run `work`.
         """
         self._waiting.extend(tasks)
         while self._waiting or self._suspects or self._running:
-            for _ in range(self._free()):
-                if self._waiting:
-                    self._begin(self._waiting.popleft(), work)
-                elif self._suspects and not self._running:
-                    self._begin(self._suspects.popleft(), work)
+            self._hand_out(work)
+            if self._is_to_notice():
+                yield None
             ended, _ = wait(self._running, timeout=_GLANCE, return_when=FIRST_COMPLETED)
             for task, result in map(self._end, ended):
                 if result is not None:
@@ -75,6 +74,13 @@ class Crew:
                 elif not self._tried_again(task):
                     times = self._lost[task.key]
                     yield Finished(task, Attempt(None, _DIED.format(times=times)), times)
+
+    def _hand_out(self, work: WorkName) -> None:
+        for _ in range(self._free()):
+            if self._waiting:
+                self._begin(self._waiting.popleft(), work)
+            elif self._suspects and not self._running:
+                self._begin(self._suspects.popleft(), work)
 
     def _tried_again(self, task: SweepTask) -> bool:
         """Put a task whose worker died back, unless it has had all its tries."""
@@ -127,6 +133,14 @@ class Crew:
                 "Start one and run the same command again: it goes on from the stored rows."
             )
         return max(0, len(self._members) - len(self._running))
+
+    def _is_to_notice(self) -> bool:
+        """Return whether there has been no worker for a while, and nothing was said of it."""
+        now = time.monotonic()
+        if now - max(self._seen, self._noticed) < _NOTICE:
+            return False
+        self._noticed = now
+        return True
 
     def _check(self, strangers: Iterable[str]) -> None:
         """Take those workers in that have the same gradflow as this process."""

@@ -37,18 +37,18 @@ def require_executor(executor: str) -> None:
 
 def execute(
     tasks: Sequence[SweepTask], work: Work, *, executor: str, workers: int | None
-) -> Generator[Finished]:
-    """Yield each task as soon as it is over, in whatever order; see `run_sweep`."""
+) -> Generator[Finished | None]:
+    """Yield each task as soon as it is over, in whatever order; None while no worker is there."""
     if executor == "serial" or not tasks:
         return _serial(tasks, work)
     # By name: dask takes a second to load, and a sweep that is done or serial does without.
     clusters = importlib.import_module("gradflow.sweeps.clusters")
-    on_cluster: Generator[Finished] = clusters.run_on_cluster(
+    on_cluster: Generator[Finished | None] = clusters.run_on_cluster(
         tasks, work, executor=executor, workers=workers
     )
     return on_cluster
 
 
-def _serial(tasks: Sequence[SweepTask], work: Work) -> Generator[Finished]:
+def _serial(tasks: Sequence[SweepTask], work: Work) -> Generator[Finished | None]:
     for task in tasks:
         yield Finished(task, attempt(work, task.text, task.key), 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,22 +66,42 @@ def run_sweep(
         again = {WAITING, FAILED} if retry_failed else {WAITING}
         open_keys = {row.key for row in store.rows() if row.status in again}
         waiting = [task for task in unique if task.key in open_keys]
-        done, total = len(unique) - len(waiting), len(unique)
-        if report is not None and done:
-            report("tasks", done, total)
+        count = _Count(len(unique) - len(waiting), len(unique), report)
         try:
             with closing(execute(waiting, work, executor=executor, workers=workers)) as finished:
-                for end in finished:
-                    store.append(_stored(end))
-                    done += 1
-                    if report is not None:
-                        report("tasks", done, total)
+                _store_all(finished, store, count)
         except KeyboardInterrupt:
             raise Interrupted(
-                f"{done} of {total} tasks are stored. The same command goes on from there.",
+                f"{count.done} of {count.total} tasks are stored. "
+                "The same command goes on from there.",
                 partial=_outcome(store),
             ) from None
         return _outcome(store)
+
+
+@dataclass
+class _Count:
+    """How many tasks are stored, and who is told."""
+
+    done: int
+    total: int
+    report: Progress | None
+
+    def tell(self, what: str = "tasks") -> None:
+        if self.report is not None:
+            self.report(what, self.done, self.total)
+
+
+def _store_all(finished: Iterable[Finished | None], store: RowStore, count: _Count) -> None:
+    if count.done:
+        count.tell()
+    for end in finished:
+        if end is None:
+            count.tell("tasks, waiting for a worker")
+        else:
+            store.append(_stored(end))
+            count.done += 1
+            count.tell()
 
 
 def _outcome(store: RowStore) -> SweepOutcome:

@@ -107,12 +107,21 @@ def test_a_scheduler_that_is_killed_is_one_message_and_rows_stay(cluster: Cluste
 def test_a_scheduler_without_workers_is_told(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """After some minutes of waiting, here a second: nobody waits for ever without a word."""
-    monkeypatch.setattr(clusters, "_REMOTE_PATIENCE", 1.0)
+    """After a while the progress says so, and after minutes, here seconds, it is an error."""
+    monkeypatch.setattr(clusters, "_REMOTE_PATIENCE", 2.0)
+    monkeypatch.setattr(crew, "_NOTICE", 0.5)
     for worker in cluster.workers:
         os.killpg(worker, signal.SIGKILL)
-    with pytest.raises(SchedulerError, match="has no worker, and none came for 1 seconds"):
-        run_sweep(tasks_of(tmp_path / "log", 1), logged, folder=tmp_path, executor=cluster.address)
+    seen: list[tuple[str, int, int]] = []
+    with pytest.raises(SchedulerError, match="has no worker, and none came for 2 seconds"):
+        run_sweep(
+            tasks_of(tmp_path / "log", 1),
+            logged,
+            folder=tmp_path,
+            executor=cluster.address,
+            report=lambda *now: seen.append(now),
+        )
+    assert set(seen) == {("tasks, waiting for a worker", 0, 1)}
 
 
 def test_an_address_where_nobody_listens_is_one_message(
