@@ -30,6 +30,7 @@ from gradflow.records import Result
 from gradflow.records.report import LeftOut, StoredRun
 
 Progress = Callable[[str, int, int], None]
+MOST_ROWS = 200_000  # of a table that a report copies: longer ones stay in their run folder
 _PROVENANCE = {
     "gradflow": "gradflow",
     "git_sha": "commit",
@@ -108,15 +109,18 @@ class _Maker:
         screen = _outputs(result, "screen")
         filed = screen if self._style == "screen" else _outputs(result, self._style)
         figures = self._draw(question, anchor, screen, filed)
-        findings = tuple(question.findings(result))
+        findings = (*_stopped(result), *question.findings(result))
+        tables = {} if screen is None else screen.tables
         entry = ReportEntry(
             anchor=anchor,
             run=run,
-            finding=" ".join(findings[: question.in_verdict]) or checks_sentence(result.checks),
+            finding=" ".join(findings[: question.in_verdict + len(_stopped(result))])
+            or checks_sentence(result.checks),
             findings=findings,
             figures=figures,
             table=None if screen is None else screen.table,
-            tables={} if screen is None else screen.tables,
+            tables={name: rows for name, rows in tables.items() if len(rows) <= MOST_ROWS},
+            too_long=tuple(name for name, rows in tables.items() if len(rows) > MOST_ROWS),
             settings=_facts(result.config, {key: key.replace("_", " ") for key in result.config}),
             provenance=_provenance(run),
             reproduce=command_line(question, result.config, run.folder),
@@ -158,6 +162,12 @@ class _Maker:
                 for ending in self._formats
             },
         )
+
+
+def _stopped(result: Result) -> tuple[str, ...]:
+    """Return that a result is a part of what was asked for, where the user stopped it."""
+    how_far = result.environment.get("interrupted")
+    return () if how_far is None else (f"Stopped early: {how_far}",)
 
 
 def _in_order(runs: Sequence[StoredRun]) -> list[StoredRun]:

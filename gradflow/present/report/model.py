@@ -38,7 +38,7 @@ class ReportFigure:
 class ReportEntry:
     """One result: what it says, its figures and tables, and how it came about.
 
-    `finding` is what the verdict says of it.
+    `finding` is what the verdict says of it; `too_long` names tables that are not copied.
     """
 
     anchor: str
@@ -48,6 +48,7 @@ class ReportEntry:
     figures: tuple[ReportFigure, ...]
     table: TextTable | None
     tables: Mapping[str, Sequence[Row]]
+    too_long: tuple[str, ...]
     settings: Facts
     provenance: Facts
     reproduce: str

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from dataclasses import replace
+from pathlib import Path
 
 from gradflow.documents import csv_text
 from gradflow.present.notebook import PRESENTERS
 from gradflow.present.report import build_report, report_files, report_outputs, report_result
+from gradflow.present.report.build import MOST_ROWS
 from gradflow.present.report.questions import QUESTIONS
 from gradflow.records import Check, Result
 from gradflow.records.report import LeftOut, ReportResult, StoredRun
+from tests.present.decays import two_rows
 from tests.present.every_figure import COMMANDS, result_of
 from tests.present.report.stored import Broken, Page, decay_run, whole_page, whole_report
 
@@ -155,3 +159,33 @@ def test_the_decay_does_not_claim_an_equality_that_is_not() -> None:
     steeper = tuple(replace(c, log10_norm=2 * c.log10_norm, rate=2 * c.rate) for c in result.curves)  # type: ignore[attr-defined]
     off = build_report([decay_run(curves=steeper)], formats=()).entries[0].findings[0]
     assert f"is off the rate of f^T and z^T, up to {-math.log(0.1):.2g} nats per step" in off
+
+
+def test_a_run_that_was_stopped_says_so_first() -> None:
+    """A part of what was asked for is no whole result, in the verdict too."""
+    stopped = decay_run(environment={"interrupted": "3 of 12 curves were measured."})
+    (entry,) = build_report([stopped], formats=()).entries
+    assert entry.findings[0] == "Stopped early: 3 of 12 curves were measured."
+    assert entry.finding.startswith(entry.findings[0])
+    assert "0.55 a step" in entry.finding
+
+
+def test_a_table_of_millions_of_rows_stays_where_it_is() -> None:
+    """The page names the file; the report does not double it."""
+    long = StoredRun("runs/long", two_rows((0.5,), cells=("lstm",), steps=MOST_ROWS // 4 + 1))
+    report = build_report([long], formats=())
+    (entry,) = report.entries
+    assert entry.too_long == ("curves",)
+    assert set(entry.tables) == {"decay"}
+    files = report_files(report)
+    assert "tables/decay-1-curves.csv" not in files
+    assert b"<code>curves.csv</code>" in files["report.html"]
+
+
+def test_the_python_of_the_page_on_reports_runs() -> None:
+    """Pasted after a result of one's own, it makes the page."""
+    text = (Path(__file__).parents[3] / "docs" / "report.md").read_text(encoding="utf-8")
+    code = text.partition("## In Python")[2]
+    names = {"result": two_rows((0.5,), cells=("lstm",))}
+    exec(textwrap.dedent(code), names)
+    assert b"my run" in names["files"]["report.html"]
