@@ -61,7 +61,8 @@ class InspectedLayer:
     `kept_log10_norm` is the block of the kept part (c of an LSTM), beside which the direct path
     stands. A number that is not finite is None: a norm of zero, a horizon that is not reached.
     `log10_dL_dh` and `log10_dL_dc` are by t from 0, over the whole batch; `own_precision` the same
-    as `log10_dL_dh` in the model's own dtype.
+    as `log10_dL_dh` in the model's own dtype. `before` and `after` name the nearest parts with
+    weights around the layer in its model (an embedding, a head).
     """
 
     name: str
@@ -96,6 +97,8 @@ class InspectedLayer:
     log10_dL_dc: Curve | None = None  # noqa: N815
     log10_dL_dh_own_precision: Curve | None = None  # noqa: N815
     notes: tuple[str, ...] = ()
+    before: str | None = None
+    after: str | None = None
 
     @property
     def title(self) -> str:

@@ -69,7 +69,8 @@ class FoundLayer:
     module.
     `dtype` is what is stored; `parameters` counts the effective weights and biases. `rebuilt` says
     of which weights something else was stored, and how they were computed. `notes` say in
-    sentences what one should know.
+    sentences what one should know. `before` and `after` name the nearest parts with weights around
+    it, where it was found in a module.
     """
 
     name: str
@@ -89,6 +90,8 @@ class FoundLayer:
     rebuilt: Mapping[str, str] = field(default_factory=dict)
     nonfinite: tuple[NonFinite, ...] = ()
     notes: tuple[str, ...] = ()
+    before: str | None = None
+    after: str | None = None
 
     @property
     def label(self) -> str:

@@ -42,6 +42,11 @@ def layers_of_model(model: nn.Module, search: ModuleSearch) -> Checkpoint:
             unread += lost
         else:
             layers.append(_of_cell(each))
+    around = {each.name: each for each in search.found}
+    layers = [
+        replace(layer, before=around[layer.name].before, after=around[layer.name].after)
+        for layer in layers
+    ]
     by_names = _by_names(model, {each.name for each in search.found})
     told = {layer.name for layer in by_names}
     unread = [each for each in unread if each.name not in told]

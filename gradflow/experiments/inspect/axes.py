@@ -14,14 +14,8 @@ from gradflow.cells.masking import length_mask
 from gradflow.engine.masks import padding_share
 from gradflow.engine.sample_gradients import gradient_by_step, sample_influence
 from gradflow.errors import GradflowError
-from gradflow.experiments.inspect.batch import (
-    Batch,
-    Layout,
-    Loss,
-    call_model,
-    first_tensor,
-    loss_of,
-)
+from gradflow.experiments.inspect.batch import Batch, Layout, call_model, first_tensor
+from gradflow.experiments.inspect.losses import Loss, loss_of
 from gradflow.experiments.inspect.weight_findings import make_finding
 from gradflow.records.inspect import Finding
 
@@ -104,6 +98,8 @@ def axis_findings(
 
 def _crossed(function: Callable[[Tensor], Tensor], leaf: Tensor, axes: Axes) -> list[Finding]:
     output = function(leaf)
+    if not (output.requires_grad and bool(torch.isfinite(output).all())):
+        return []  # cut off, or lost: other findings' matter
     count = leaf.shape[axes.batch]
     places = [axis for axis in range(min(2, output.dim())) if output.shape[axis] == count]
     if not places:

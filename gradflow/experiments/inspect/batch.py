@@ -1,9 +1,9 @@
-"""What a user's model is run on: inputs, targets and lengths, and the loss made of its answer."""
+"""What a user's model is run on: inputs, targets and lengths."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -12,13 +12,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 
-from gradflow.engine.masks import masked_loss
-from gradflow.errors import SettingError, ShapeError
+from gradflow.errors import ShapeError
 
 Layout = Literal["batch_first", "time_first"]
-Loss = str | Callable[..., Tensor]
-LOSSES = ("mse", "cross_entropy")
-IGNORED = -100  # the class that torch's cross-entropy leaves out
 _KEYS = {
     "inputs": ("inputs", "input", "x", "data"),
     "targets": ("targets", "target", "labels", "label", "y"),
@@ -73,11 +69,40 @@ def read_batch(batch: object, lengths: object = None) -> Batch:
         return batch
     inputs, targets, own = _parts(batch)
     own = lengths if lengths is not None else own
-    return Batch(
-        inputs if isinstance(inputs, PackedSequence) else _tensor(inputs, "the inputs"),
-        None if targets is None else _tensor(targets, "the targets"),
-        None if own is None else torch.as_tensor(own).to(torch.int64).cpu(),
-    )
+    x = inputs if isinstance(inputs, PackedSequence) else _tensor(inputs, "the inputs")
+    numbers = None if own is None else _lengths(own)
+    if isinstance(x, Tensor):
+        _require_fitting(x, numbers)
+    return Batch(x, None if targets is None else _tensor(targets, "the targets"), numbers)
+
+
+def _lengths(own: object) -> Tensor:
+    numbers = torch.as_tensor(own, device="cpu")
+    whole = numbers.to(torch.int64)
+    if numbers.dim() != 1 or bool((whole != numbers).any()):
+        raise ShapeError(f"lengths are one whole number a sample; got {numbers.tolist()}.")
+    return whole
+
+
+def _require_fitting(x: Tensor, lengths: Tensor | None) -> None:
+    """Raise unless there are numbers, and the lengths may be those of one of the first two axes."""
+    if x.numel() == 0:
+        raise ShapeError(
+            f"a batch needs a sample and a step at least; got inputs {tuple(x.shape)}."
+        )
+    if lengths is None:
+        return
+    sizes = tuple(x.shape[:2])
+    fits = [axis for axis in range(len(sizes)) if sizes[axis] == len(lengths)]
+    if len(sizes) < 2 or not fits:
+        raise ShapeError(
+            f"lengths are one a sample; got {len(lengths)} for inputs {tuple(x.shape)}."
+        )
+    most = max(sizes[1 - axis] for axis in fits)
+    if int(lengths.min()) < 1 or int(lengths.max()) > most:
+        raise ShapeError(
+            f"lengths of inputs {tuple(x.shape)} lie from 1 to {most}; got {lengths.tolist()}."
+        )
 
 
 def call_model(model: nn.Module, batch: Batch, layout: Layout | None = None) -> Any:
@@ -119,94 +144,6 @@ def first_tensor(answer: object) -> Tensor:
         "a model must return a tensor, or a tuple or dict that begins with one; "
         f"got a {type(answer).__name__}."
     )
-
-
-def loss_of(answer: object, batch: Batch, loss: Loss | None) -> Tensor | None:
-    """Return the loss of a model's answer, None where none was given and none can be guessed.
-
-    A function is called as loss(answer, targets), or loss(answer) without targets. Without a loss,
-    targets of whole numbers mean cross-entropy and others the squared error.
-
-    Raises:
-        SettingError: no such loss, or one that needs targets.
-        ShapeError: output and targets do not fit, or the loss is not one number.
-    """
-    if callable(loss):
-        value = loss(answer) if batch.targets is None else loss(answer, batch.targets)
-        if not isinstance(value, Tensor) or value.numel() != 1:
-            raise ShapeError("a loss must be one number, as a tensor that keeps its graph.")
-        return value.reshape(())
-    if loss is not None and loss not in LOSSES:
-        raise SettingError(f"--loss knows {' and '.join(LOSSES)}; got {loss!r}.")
-    if batch.targets is None:
-        if loss is not None:
-            raise SettingError(f"the loss {loss!r} compares with targets, and there are none.")
-        return None
-    name = loss or guessed_loss(batch.targets)
-    output = first_tensor(answer)
-    return _cross_entropy(output, batch) if name == "cross_entropy" else _squared(output, batch)
-
-
-def guessed_loss(targets: Tensor) -> str:
-    """Return which loss targets are for: whole numbers are classes."""
-    return "mse" if targets.dtype.is_floating_point else "cross_entropy"
-
-
-def _cross_entropy(output: Tensor, batch: Batch) -> Tensor:
-    targets = batch.targets
-    assert targets is not None
-    targets = _class_numbers(targets, output.shape[-1])
-    targets = targets.squeeze(-1) if targets.dim() == output.dim() else targets
-    if output.shape[:-1] != targets.shape:
-        raise ShapeError(
-            "cross_entropy needs logits (..., classes) and a class number for each; got output "
-            f"{tuple(output.shape)} and targets {tuple(targets.shape)}."
-        )
-    return _mean_loss("cross_entropy", output, targets, batch)
-
-
-def _class_numbers(targets: Tensor, classes: int) -> Tensor:
-    """Return targets as whole numbers; a number that is none was meant for another loss."""
-    whole = targets.long()
-    if bool((whole != targets).any()):
-        raise ShapeError(
-            "cross_entropy needs whole class numbers as targets; got numbers such as "
-            f"{float(targets[whole != targets][0]):g}. For numbers to be met use mse."
-        )
-    outside = whole[((whole < 0) | (whole >= classes)) & (whole != IGNORED)]
-    if len(outside):
-        raise ShapeError(
-            f"the model gives {classes} logits, so class numbers lie from 0 to {classes - 1}; got "
-            f"{int(outside[0])}."
-        )
-    return whole
-
-
-def _squared(output: Tensor, batch: Batch) -> Tensor:
-    targets = batch.targets
-    assert targets is not None
-    if output.dim() == targets.dim() + 1 and output.shape[-1] == 1:
-        output = output.squeeze(-1)
-    elif targets.dim() == output.dim() + 1 and targets.shape[-1] == 1:
-        targets = targets.squeeze(-1)
-    if output.shape != targets.shape:
-        raise ShapeError(
-            "mse needs targets of the output's shape; got output "
-            f"{tuple(output.shape)} and targets {tuple(targets.shape)}."
-        )
-    return _mean_loss("squared_error", output, targets.to(output), batch)
-
-
-def _mean_loss(name: str, output: Tensor, targets: Tensor, batch: Batch) -> Tensor:
-    """Return the mean; of answers by step of a padded batch, over the samples' own steps."""
-    axis = batch.axis_of_samples(targets.shape)
-    if axis is not None and batch.lengths is not None:
-        if axis == 0:
-            output, targets = output.transpose(0, 1), targets.transpose(0, 1)
-        return masked_loss(output, targets, batch.lengths, name)
-    if name == "squared_error":
-        return nn.functional.mse_loss(output, targets)
-    return nn.functional.cross_entropy(output.flatten(0, -2), targets.flatten())
 
 
 def _parts(batch: object) -> tuple[object, object, object]:

@@ -25,8 +25,10 @@ _UNDERFLOW_REACH = -500.0  # log10: below, even the lifted float64 pass may read
 
 def layer_findings(layer: Measured) -> list[Finding]:
     """Return what one layer and direction shows, apart from what it is needed for."""
-    checks = (_not_finite, _input_scale, _horizon, _exploding, _saturated, _units, _cut, _underflow)
-    return [finding for check in checks for finding in check(layer)]
+    checks = [_input_scale, _horizon, _exploding, _saturated, _units]
+    broken = _not_finite(layer)
+    checks += [] if broken else [_cut, _underflow]  # of NaN nobody knows whether it is zero
+    return [*broken, *(finding for check in checks for finding in check(layer))]
 
 
 def _horizon(layer: Measured) -> list[Finding]:

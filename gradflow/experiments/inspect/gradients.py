@@ -11,8 +11,9 @@ from torch import Tensor, nn
 from gradflow.checkpoints.layers import Checkpoint
 from gradflow.engine.state_gradients import StateGradients, state_gradients
 from gradflow.errors import CellLoadError
-from gradflow.experiments.inspect.batch import Batch, Loss, loss_of
+from gradflow.experiments.inspect.batch import Batch
 from gradflow.experiments.inspect.layers import Gradients
+from gradflow.experiments.inspect.losses import Loss, loss_of
 from gradflow.experiments.inspect.report import reads_last_only
 from gradflow.experiments.inspect.twin_run import TwinRun, Watched, run_twin
 from gradflow.settings.inspect import InspectSettings

@@ -14,11 +14,12 @@ from gradflow.engine.lag_windows import BUDGET
 from gradflow.errors import CellLoadError
 from gradflow.experiments.inspect.alone import data_of_layers, run_alone
 from gradflow.experiments.inspect.axes import axis_findings, find_axes
-from gradflow.experiments.inspect.batch import Batch, Layout, Loss, loss_of, read_batch
+from gradflow.experiments.inspect.batch import Batch, Layout, read_batch
 from gradflow.experiments.inspect.devices import computing_on, moved
 from gradflow.experiments.inspect.flow_findings import layer_findings
 from gradflow.experiments.inspect.gradients import RanModule, Subject, with_gradients
 from gradflow.experiments.inspect.layers import Measured, measure_layer
+from gradflow.experiments.inspect.losses import Loss, loss_of
 from gradflow.experiments.inspect.needs import need_findings
 from gradflow.experiments.inspect.report import (
     FindingKey,

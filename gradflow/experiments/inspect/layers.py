@@ -98,6 +98,8 @@ def measure_layer(
         fused_difference=fused_gap,
         **_gradient_fields(cell, gradients),
         notes=_notes(found, statistics, finite=finite),
+        before=found.before,
+        after=found.after,
     )
     return Measured(record, found, tuple(traces), gradients, finite)
 

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from gradflow.checkpoints.layers import Checkpoint
-from gradflow.experiments.inspect.batch import Batch, guessed_loss
+from gradflow.experiments.inspect.batch import Batch
+from gradflow.experiments.inspect.losses import guessed_loss
 from gradflow.experiments.inspect.twin_run import Watched
 from gradflow.records.base import Check
 from gradflow.records.inspect import SEVERITIES, Finding, InspectedLayer, InspectResult

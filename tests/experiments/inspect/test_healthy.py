@@ -59,3 +59,11 @@ def test_dropout_is_off_and_said_so():
     """A dropped unit is no finding."""
     result = inspect(models.Tagger(), torch.arange(20).reshape(2, 10))
     assert "Dropout is off while this is measured." in result.notes
+
+
+def test_what_stands_around_a_layer_is_told():
+    """An embedding before it, a head after it, as registered; a layer alone has neither."""
+    layer = inspect(models.Tagger(), torch.arange(20).reshape(2, 10)).layers[0]
+    assert (layer.before, layer.after) == ("embedding (Embedding)", "head (Linear)")
+    alone = inspect(nn.GRU(3, 4), draw(5, 2, 3)).layers[0]
+    assert (alone.before, alone.after) == (None, None)

@@ -8,7 +8,8 @@ from torch.nn import functional
 
 from gradflow.errors import SettingError, ShapeError
 from gradflow.experiments.inspect import inspect
-from gradflow.experiments.inspect.batch import Batch, loss_of, read_batch
+from gradflow.experiments.inspect.batch import Batch, read_batch
+from gradflow.experiments.inspect.losses import loss_of
 from tests.data import inspected_models as models
 from tests.experiments.inspect.looks import draw
 
@@ -67,6 +68,11 @@ def test_what_a_batch_may_be():
     for wrong in ({"a": x}, (x, y, y, y), "text"):
         with pytest.raises(ShapeError):
             read_batch(wrong)
+    for lengths, message in (([3], "one a sample"), ([4, 1], "from 1 to 3"), ([0, 3], "from 1")):
+        with pytest.raises(ShapeError, match=message):
+            read_batch(x, lengths)
+    with pytest.raises(ShapeError, match="a sample and a step"):
+        read_batch(x[:, :0])
     with pytest.raises(SettingError, match="there are none"):
         loss_of(x, Batch(x), "mse")
     with pytest.raises(ShapeError, match="targets of the output's shape"):

@@ -138,6 +138,30 @@ def test_an_infinite_gradient_is_placed_at_its_first_step_on_the_way_back():
     assert math.isfinite(one(inspect(loss, draw(9, 2, 3)), "GF100").value or 0.0)
 
 
+def test_what_is_lost_is_not_taken_for_zero():
+    """NaN in the data mixes no samples up, and an infinite loss is no loss that nothing reaches."""
+    x = draw(5, 8, 3)
+    x[2, 3] = math.nan
+    lost = inspect(models.Forecaster(right=True), (x, draw(5, 1)))
+    assert codes(lost) == {"GF303"}
+    infinite = inspect(models.EveryStep(), draw(9, 2, 3), loss=lambda output: output.sum() / 0.0)
+    assert codes(infinite) == {"GF303"}
+
+
+class Inference(models.Forecaster):
+    """A model whose forward is decorated for use and not for training."""
+
+    @torch.no_grad()
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x)
+
+
+def test_a_forward_without_any_gradient_is_a_finding_and_no_refusal():
+    """no_grad around it all: no loss reaches the layer."""
+    result = inspect(Inference(right=True), (draw(5, 8, 3), draw(5, 1)))
+    assert codes(result) == {"GF108"}
+
+
 def test_every_finding_has_its_kinds_advice():
     """What to try stands in `gradflow explain`, word for word."""
     for finding in inspect(with_bias(0, -12.0), 200.0 * X, needs_lag=60).findings:
