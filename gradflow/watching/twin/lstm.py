@@ -70,7 +70,9 @@ class LSTMTwin:
         """Pull gradients back through time; see `Twin.pull`."""
         recurrent, project = self._weights.recurrent, self._weights.projection
         forget = self._gates.chunk(4, dim=-1)[1]
-        drive, is_near_end = torch.empty_like(self._gates), self._is_near_end()
+        is_near_end = self._is_near_end()
+        # what was before the gates is not needed again then, and memory that is known is faster
+        drive = torch.empty_like(self._before) if is_near_end else self._before
         to_h, to_c = arriving
         start_h, start_c = torch.zeros_like(to_h[0]), torch.zeros_like(to_c[0])
         for t in reversed(range(len(to_h))):
