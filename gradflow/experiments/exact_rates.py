@@ -28,6 +28,7 @@ from gradflow.records.decay import DecayCurve, ExactLine
 WIDEST = 512  # units: beyond, all eigenvalues cost more than the run itself
 FEWEST_GAINS = 3  # from which on gains are a sweep, and the exact rate is a line
 LINE_POINTS = 61
+LEAST_GAIN = 1e-30  # below, nothing of it is left beside a gate, and its entries lose digits
 # Slopes that differ by less are equal in these dtypes; an estimate by vectors promises 1e-6.
 TOLERANCE = {"float64": 1e-9, "float32": 1e-4}
 ESTIMATED = 1e-5
@@ -120,16 +121,18 @@ def exact_rate_check(curves: Sequence[DecayCurve], settings: DecaySettings) -> C
 
 
 def _unit_eigenvalues(cells: Sequence[HeldCell]) -> NDArray[np.complex128]:
-    """Return the eigenvalues of the candidate's recurrent matrix, divided by its gain."""
-    for held in cells:
-        gate = held.cell.candidate_gate
-        gain = held.candidate_gain
-        if gain and gate is not None and gate.recurrent is not None:
-            weight = gate.recurrent.weight_of(held.cell)  # type: ignore[arg-type]
-            matrix = weight.detach().to("cpu", torch.float64) / gain
-            values: NDArray[np.complex128] = torch.linalg.eigvals(matrix).numpy()
-            return values
-    return np.zeros(1, dtype=np.complex128)  # no live candidate: what is kept is all
+    """Return the eigenvalues of the candidate's recurrent matrix, divided by its gain.
+
+    All gains scale one matrix; it is read at the largest, where its entries have all their digits.
+    """
+    held = max(cells, key=lambda held: held.candidate_gain or 0.0)
+    gate, gain = held.cell.candidate_gate, held.candidate_gain or 0.0
+    if gain < LEAST_GAIN or gate is None or gate.recurrent is None:
+        return np.zeros(1, dtype=np.complex128)  # no live candidate: what is kept is all
+    weight = gate.recurrent.weight_of(held.cell)  # type: ignore[arg-type]
+    matrix = weight.detach().to("cpu", torch.float64) / gain
+    values: NDArray[np.complex128] = torch.linalg.eigvals(matrix).numpy()
+    return values
 
 
 def _parts(gates: dict[str, float]) -> tuple[float, float]:

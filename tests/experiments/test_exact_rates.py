@@ -10,7 +10,13 @@ import torch
 from torch.func import jacrev
 
 from gradflow.cells import GRU, LSTM, hold_
-from gradflow.experiments.exact_rates import ZeroStateRates, exact_rate_check
+from gradflow.experiments.exact_rates import (
+    WIDEST,
+    ZeroStateRates,
+    exact_rate_check,
+    zero_state_rates,
+)
+from gradflow.experiments.held_cells import held_cells
 from gradflow.records import DecayResult
 from gradflow.settings import DecaySettings
 from tests.experiments.decay_curves import curve, one, run
@@ -126,3 +132,16 @@ def test_a_sweep_over_gains_has_the_exact_rate_as_a_line() -> None:
     assert again.to_json() == result.to_json()
     assert len(again.exact_lines) == 4
     assert run(cell="lstm", candidate_gain="0,1").exact_lines == ()
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_gain_too_small_to_matter_changes_nothing(dtype: str) -> None:
+    """With 1e-310 the rate is ln z, and the matrix's lost digits do no harm."""
+    entry = one(cell="gru", gate=0.5, candidate_gain=1e-310, dtype=dtype)
+    assert entry.exact_rate == pytest.approx(math.log(0.5), rel=1e-15)
+
+
+def test_very_wide_cells_have_none() -> None:
+    """All eigenvalues of a matrix of a thousand rows take longer than what they are for."""
+    settings = DecaySettings(cell="rnn", gate=0.5, hidden=WIDEST + 1)
+    assert zero_state_rates(list(held_cells("rnn", settings)), settings) is None
