@@ -36,8 +36,10 @@ def _horizon(layer: Measured) -> list[Finding]:
     if not record.lag:
         return []
     if record.horizon is None:
-        text = f"The horizon is not reached within the data's {record.lag[-1]} steps."
-        text += " Longer data would tell how far it is."
+        whole = record.lag[-1] >= max(len(trace.states) for trace in layer.traces)
+        whose = "the data's" if whole else "the measured"
+        text = f"The horizon is not reached within {whose} {record.lag[-1]} steps."
+        text += " Longer data would tell how far it is." if whole else ""
     else:
         text = f"The gradient falls to a thousandth within {record.horizon:.3g} steps."
     return [make_finding("GF100", "info", text, place=layer.found, value=record.horizon)]

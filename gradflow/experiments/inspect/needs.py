@@ -64,8 +64,8 @@ def _too_short(layers: Sequence[Measured], needs_lag: int) -> list[Finding]:
     if steps >= needs_lag:
         return []
     text = (
-        f"The data have {steps} steps, against {needs_lag} needed. The gradient reaches all of "
-        "them; whether it reaches further only longer data can tell."
+        f"The gradient reaches all of the {steps} steps that it was followed for, against "
+        f"{needs_lag} needed; whether it reaches further only longer data can tell."
     )
     found = make_finding("GF109", "warning", text, place=longest.found, value=steps)
     return [found]
