@@ -15,7 +15,7 @@ from typing import Any
 
 PACKAGES = (
     "torch", "numpy", "matplotlib", "pydantic", "rich", "typer", "jaxtyping", "safetensors",
-    "dask", "distributed",
+    "dask", "distributed", "jinja2",
 )  # fmt: skip
 DTYPES = ("float16", "bfloat16", "float32", "float64")
 

@@ -20,7 +20,7 @@ from gradflow.present.report.model import Report
 
 LARGEST = 1_950_000  # bytes: a page below two megabytes can be mailed anywhere
 _POWER = re.compile(r"\b([a-z])\^T\b")
-_TOGETHER = re.compile(r"([\d.]+e[-+]\d+)")
+_TOGETHER = re.compile(r"([\d.]+e[-+]\d+|-&gt;)")
 MOST_ROWS = 120  # of a table on the page; its CSV has all
 
 
@@ -61,7 +61,7 @@ def with_code(text: str) -> Markup:
 
 
 def prose(text: str) -> Markup:
-    """Return text as HTML: f^T with its power above, and no line ends in a number like 1e-16.
+    """Return text as HTML: f^T with its power above, and no line ends in 1e-16 or in ->.
 
     >>> prose("f^T < 1e-16")
     Markup('<i>f</i><sup>T</sup> &lt; <span class="together">1e-16</span>')
