@@ -67,9 +67,10 @@ def leading(result: SpectrumResult) -> str:
     if abs(first) <= max(sure, 1e-12):
         return f"{value}, not told from 0: the longest memory neither fades nor grows."
     steps = number_text(math.log(2) / abs(first), 3)
+    pace = "every step" if steps == "1" else f"every {steps} steps"
     if first < 0:
-        return f"{value}: the longest memory halves every {steps} steps."
-    return f"{value}: nearby states part, doubling their distance every {steps} steps."
+        return f"{value}: the longest memory halves {pace}."
+    return f"{value}: nearby states part, doubling their distance {pace}."
 
 
 def totals(result: SpectrumResult) -> str:

@@ -166,6 +166,7 @@ def test_rows_have_every_digit_and_say_why_one_is_empty() -> None:
 @pytest.mark.parametrize(
     ("result", "sentence"),
     [
+        (spectrum_of(-math.log(2)), "the longest memory halves every step."),
         (spectrum_of(-math.log(2) / 20), "the longest memory halves every 20 steps"),
         (spectrum_of(0.3), "nearby states part, doubling their distance every 2.31 steps"),
         (spectrum_of(0.015), "not told from 0"),
