@@ -75,16 +75,16 @@ class Measured:
                     longest = max(sum(e.steps for e in chain.entries) for chain in runs.found)
                     self._silent[index] = max(longest, self._silent.get(index, 0))
 
-    def layers(self, log10_scale: float) -> Iterator[FlowLayer]:
+    def layers(self, log10_scale: float, judged: frozenset[int]) -> Iterator[FlowLayer]:
         """Yield the record of each module, cell and run.
-
-        A module that was called and got no gradient is told, too.
 
         Args:
             log10_scale: of the loss scale, which is taken out.
+            judged: the modules that are told, too, where they were called and got no gradient.
         """
         for index, shape in sorted(self._shapes.items()):
-            if not self._sums.get((index, 0)) and index not in self._silent:
+            is_told = index in self._silent and index in judged
+            if not self._sums.get((index, 0)) and not is_told:
                 continue
             places = cell_places(self._watched[index], **vars(shape))
             for cell, place in enumerate(places):
@@ -122,8 +122,6 @@ class Measured:
         for cell in range(len(next(iter(flows.values())))):
             first = self._sums[index, cell][0]
             first.together = max(first.together, 1 if apart else len(alive))
-        for entry in calls:
-            entry.kept = None
 
     def _note_weights(self, index: int, watched: WatchedModule, tensors: Tensors) -> None:
         broken = [name for name, each in tensors.items() if not bool(torch.isfinite(each).all())]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from types import FrameType
 
 import torch
@@ -19,45 +20,78 @@ from torch.utils.hooks import RemovableHandle
 _FRAMES = 40
 
 
+@dataclass(frozen=True)
+class _Held:
+    """What an optimizer holds: how many parameters, of which modules, and whether of the model."""
+
+    count: int
+    modules: frozenset[int]
+    of_model: bool
+
+
 class OptimizerWatch:
     """Tells of each step of an optimizer that holds one of the layers' parameters, and its end.
 
     Where none does (the layers are frozen), steps of those that hold another of the model's count.
+
+    Args:
+        layers: the recurrent modules.
+        model: the whole model.
+        before: called before a step.
+        after: called after it with the optimizer, and which of the layers it holds.
+        other: called when an optimizer is met that holds parameters of the model, of no layer.
+        guard: calls a function with its arguments, and lets no fault of it reach the training.
     """
 
     def __init__(
         self,
-        layers: Iterable[nn.Parameter],
-        model: Iterable[nn.Parameter],
+        layers: Sequence[nn.Module],
+        model: nn.Module,
         *,
         before: Callable[[], None],
-        after: Callable[[], None],
+        after: Callable[[Optimizer, frozenset[int]], None],
+        other: Callable[[], None],
+        guard: Callable[..., None],
     ) -> None:
-        self._layers, self._model = {id(each) for each in layers}, {id(each) for each in model}
-        self._before, self._after, self._holds_layers = before, after, False
-        self._known: weakref.WeakKeyDictionary[Optimizer, tuple[bool, bool]] = (
-            weakref.WeakKeyDictionary()
-        )
+        self._layers, self._model, self._guard = layers, model, guard
+        self._before, self._after, self._other = before, after, other
+        self._any_holds_layers = False
+        self._known: weakref.WeakKeyDictionary[Optimizer, _Held] = weakref.WeakKeyDictionary()
         self._handles: list[RemovableHandle] = [
-            register_optimizer_step_pre_hook(self._before_step),
-            register_optimizer_step_post_hook(self._after_step),
+            register_optimizer_step_pre_hook(lambda each, *_: guard(self._before_step, each)),
+            register_optimizer_step_post_hook(lambda each, *_: guard(self._after_step, each)),
         ]
 
-    def _before_step(self, optimizer: Optimizer, *_: object) -> None:
-        if self._is_ours(optimizer):
+    def _before_step(self, optimizer: Optimizer) -> None:
+        if self._counts(self._held_by(optimizer)):
             self._before()
 
-    def _after_step(self, optimizer: Optimizer, *_: object) -> None:
-        if self._is_ours(optimizer):
-            self._after()
+    def _after_step(self, optimizer: Optimizer) -> None:
+        held = self._held_by(optimizer)
+        if self._counts(held):
+            self._after(optimizer, held.modules)
 
-    def _is_ours(self, optimizer: Optimizer) -> bool:
-        if optimizer not in self._known:
-            held = {id(each) for group in optimizer.param_groups for each in group["params"]}
-            self._known[optimizer] = bool(held & self._layers), bool(held & self._model)
-        layers, model = self._known[optimizer]
-        self._holds_layers |= layers
-        return layers or (model and not self._holds_layers)
+    def _counts(self, held: _Held) -> bool:
+        return bool(held.modules) or (held.of_model and not self._any_holds_layers)
+
+    def _held_by(self, optimizer: Optimizer) -> _Held:
+        """Look through an optimizer when it is new, or has other parameters than before."""
+        count = sum(len(group["params"]) for group in optimizer.param_groups)
+        known = self._known.get(optimizer)
+        if known is not None and known.count == count:
+            return known
+        own = {id(each) for group in optimizer.param_groups for each in group["params"]}
+        modules = frozenset(
+            index
+            for index, layer in enumerate(self._layers)
+            if any(id(each) in own for each in layer.parameters())
+        )
+        of_model = any(id(each) in own for each in self._model.parameters())
+        found = self._known[optimizer] = _Held(count, modules, of_model)
+        self._any_holds_layers |= bool(modules)
+        if of_model and not modules:
+            self._other()
+        return found
 
     def remove(self) -> None:
         """Take the hooks off."""

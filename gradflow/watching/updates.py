@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+import weakref
 from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
+from torch.optim.optimizer import Optimizer
 
 from gradflow.records.watch import FlowSample
 from gradflow.watching.capture.call import Call, Slots
 from gradflow.watching.capture.hooks import in_backward, is_recorded, on_arrival
 from gradflow.watching.capture.modules import WatchedModule
-from gradflow.watching.faults import warn
 from gradflow.watching.optimizers import OptimizerWatch, calling_scaler
+from gradflow.watching.unseen import Unseen
 from gradflow.watching.window import Window
 
-_PATIENCE = 2  # updates without a gradient in any layer, until that is told
 _LEFT_OUT = "The gradients were cleared without a step of the optimizer."
 _OVERFLOWED = "Updates before this one were skipped by the GradScaler: their gradients overflowed."
 
@@ -25,8 +25,9 @@ _OVERFLOWED = "Updates before this one were skipped by the GradScaler: their gra
 class Updates:
     """Counts updates, and opens and ends a window for those that are sampled.
 
-    An update is done when one of torch's optimizers that holds a recurrent parameter has stepped.
-    A loop without one is seen by its cleared gradients; there each backward pass is an update.
+    An update is done when one of torch's optimizers that holds a recurrent parameter has stepped;
+    others that step after it, before any layer has run again, belong to it. A loop without one is
+    seen by its cleared gradients; there each backward pass is an update.
 
     Args:
         model: the whole model.
@@ -51,21 +52,24 @@ class Updates:
     ) -> None:
         self.count = 0
         self.are_by_hand = False
+        self.has_run = False  # any layer, since the last step of an optimizer
         self._model, self._watched, self._every = model, watched, every
         self._note_scaler(scaler)
         self._guard, self._emit = guard, emit
         self._notes = tuple(notes)
-        self._gradient_came = self._overflowed = self._was_told = False
+        self._gradient_came = self._overflowed = False
         self._has_stepped = self._is_stepping = False
         self._last: dict[int, tuple[Tensor, ...]] = {}
-        self._skipped: Counter[str] = Counter()
-        self._empty = 0
-        own = [parameter for each in watched for parameter in each.module.parameters()]
+        self._stepped: weakref.ref[Optimizer] | None = None
+        self._unseen = Unseen(model, watched)
+        self.note_skipped = self._unseen.note_skipped
         self._optimizers = OptimizerWatch(
-            own,
-            model.parameters(),
+            [each.module for each in watched],
+            model,
             before=self._before_step,
-            after=lambda: guard(self._after_step),
+            after=self._after_step,
+            other=self._unseen.look_for_replaced,
+            guard=guard,
         )
         self._window: Window | None = None
         self._open_if_due()
@@ -74,10 +78,6 @@ class Updates:
     def is_sampling(self) -> bool:
         """Whether the present update is sampled."""
         return self._window is not None
-
-    def note_skipped(self, why: str) -> None:
-        """Count a call that is not of the training: it is told if there are no others."""
-        self._skipped[why] += 1
 
     @property
     def remembers(self) -> bool:
@@ -125,8 +125,8 @@ class Updates:
     def _before_step(self) -> None:
         self._is_stepping = not in_backward()
 
-    def _after_step(self) -> None:
-        """After an optimizer's step.
+    def _after_step(self, optimizer: Optimizer, held: frozenset[int]) -> None:
+        """After the step of an optimizer that holds parameters of some modules.
 
         An optimizer of one parameter that steps while the backward pass runs ends no update; there
         the cleared gradients tell.
@@ -135,14 +135,23 @@ class Updates:
             return
         self.are_by_hand = self._is_stepping = False
         self._has_stepped = True
-        window = self._window
+        window, is_another = self._window, self._is_another(optimizer)
+        self._stepped, self.has_run = weakref.ref(optimizer), False
+        if is_another and not (window and window.has_arrivals):
+            return
         if window is not None:
             self._note_scaler(calling_scaler() or self._scaler)
             if window.has_arrivals:
+                window.judge_only(held)
                 self._finish(window)
             else:
-                self._note_empty()
+                self._unseen.note_empty()
         self._next()
+
+    def _is_another(self, optimizer: Optimizer) -> bool:
+        """Return whether it steps after another one of the same update."""
+        last = None if self._stepped is None else self._stepped()
+        return last is not None and last is not optimizer and not self.has_run
 
     def _after_pass(self, window: Window) -> None:
         """At a forward pass after gradients have come, without a step between."""
@@ -177,7 +186,8 @@ class Updates:
         window.notes |= dict.fromkeys(self._notes)
         if self._overflowed:
             window.notes[_OVERFLOWED] = None
-        self._overflowed, self._empty = False, 0
+        self._overflowed = False
+        self._unseen.note_sample()
         sample = window.finish(self.count, math.log10(scale) if scale else 0.0, scale)
         if sample is not None:
             self._notes = ()
@@ -199,30 +209,3 @@ class Updates:
 
     def _see_gradient(self, _: Tensor) -> None:
         self._gradient_came = True
-
-    # ---- where nothing comes
-
-    def _note_empty(self) -> None:
-        self._empty += 1
-        if self._empty < _PATIENCE or self._was_told:
-            return
-        self._was_told = True
-        names = ", ".join(each.name for each in self._watched)
-        warn(f"gradflow.watch sees no gradient in {names}: {self._why_empty()}")
-
-    def _why_empty(self) -> str:
-        if self._skipped["recomputed"]:
-            return (
-                "the layers run within the backward pass. Use "
-                "torch.utils.checkpoint.checkpoint(..., use_reentrant=False)."
-            )
-        if self._skipped["eval"]:
-            return (
-                "the model is in evaluation mode, whose passes are not counted as training. Call "
-                "model.train(); single parts may stay in evaluation mode."
-            )
-        return (
-            "they are not called as modules, or only in code that torch.compile traces, where a "
-            "cell in a loop cannot be seen (a whole layer, such as nn.LSTM, can). Train without "
-            "torch.compile to watch such a loop, or call the modules: self.cell(x, h)."
-        )

@@ -129,6 +129,7 @@ class Watch:
 
         def after(module: nn.Module, args: Any, kwargs: Mapping[str, Any], answer: Any) -> None:
             updates = self._updates
+            updates.has_run = True
             if is_traced():  # a copy made here would be traced with the rest
                 return
             if updates.is_sampling or updates.are_by_hand:
@@ -154,7 +155,8 @@ class Watch:
     ) -> None:
         state = self._states.pop(index, None)
         if not torch.is_grad_enabled() or in_backward():
-            self._updates.note_skipped("recomputed" if in_backward() else "no_grad")
+            if self._model.training:  # else it is a validation
+                self._updates.note_skipped("recomputed" if in_backward() else "no_grad")
             return
         if not self._model.training:
             self._updates.note_skipped("eval")

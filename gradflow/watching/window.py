@@ -72,6 +72,7 @@ class Window:
         self._pass = _Pass()
         self._measured = Measured(watched)
         self._open = True
+        self._judged = frozenset(range(len(watched)))
         self.norms = ParameterNorms(parameters)
         self.notes: dict[str, None] = {}
         self.seconds = 0.0
@@ -143,6 +144,16 @@ class Window:
         if done.has_arrivals:
             with self.timed():
                 self._measured.add_pass(chains, weights)
+        for runs in chains.values():
+            runs.let_go()
+
+    def judge_only(self, modules: frozenset[int]) -> None:
+        """Tell of no other module that no gradient came to it; of all where there are none.
+
+        Networks that play against each other take turns: the step of one is none of the other's.
+        """
+        if modules:
+            self._judged = modules
 
     def finish(
         self, update: int, log10_scale: float, loss_scale: float | None
@@ -150,7 +161,7 @@ class Window:
         """Return the sample; None where no gradient came to any layer."""
         self.end_pass()
         with self.timed():
-            layers = tuple(self._measured.layers(log10_scale))
+            layers = tuple(self._measured.layers(log10_scale, self._judged))
         norm = self.norms.log10_total()
         self.discard()
         if not self._measured.any_gradient:
@@ -167,6 +178,8 @@ class Window:
     def discard(self) -> None:
         """Let go of everything."""
         self._open = False
+        for runs in self._pass.end().values():
+            runs.let_go()
         self._pass = _Pass()
         self.norms.remove()
 

@@ -116,12 +116,3 @@ def test_another_models_optimizer_is_no_update():
         update(other, others)
         update(layer, optimizer)
     assert (flow.updates, len(flow.samples)) == (1, 1)
-
-
-def test_a_training_in_evaluation_mode_is_told():
-    """Where no pass counts as training, one warning says why."""
-    layer, optimizer = small()
-    layer.eval()
-    with pytest.warns(WatchWarning, match="evaluation mode") as told:
-        flow = watched_updates(layer, optimizer, 4)
-    assert (len(told), flow.samples) == (1, [])
