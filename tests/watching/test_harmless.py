@@ -180,6 +180,25 @@ def test_no_graph_and_no_tensor_stays_alive():
     assert alive(Tensor) == before
 
 
+def test_a_loss_that_is_kept_keeps_no_copy():
+    """Loops that append their losses keep the graphs, but none of what the watch had copied."""
+    layer, optimizer = small()
+    update(layer, optimizer)
+    losses = []
+    with watch(layer, every=1) as flow:
+        for _ in range(3):
+            optimizer.zero_grad()
+            losses.append(layer(torch.randn(70, 40, 3))[0][-1].sum())
+            losses[-1].backward()
+            optimizer.step()
+        sizes = [
+            each.x.numel() + len(each.arrived) for each in gc.get_objects() if type(each) is Call
+        ]
+    assert len(flow.samples) == len(losses) == 3
+    assert len(sizes) >= 3
+    assert not any(sizes)
+
+
 def test_a_pass_without_a_backward_one_is_let_go():
     """A validation that forgot no_grad keeps its calls no longer than its graph."""
     layer, optimizer = small()

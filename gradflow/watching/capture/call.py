@@ -49,6 +49,12 @@ class Call:
             return 1
         return self.x.shape[1 if self.layout.batch_first else 0]
 
+    def let_go(self) -> None:
+        """Give up what was copied: a loss that the user keeps holds the call by its graph."""
+        self.arrived.clear()
+        self.start, self.final, self.gates, self.generator_state = (), (), {}, None
+        self.x = self.x.new_empty(0)
+
     def arrive(self, slot: str | int, gradient: Tensor) -> None:
         """Add a gradient to what has come; several passes through one graph add up."""
         known = self.arrived.get(slot)

@@ -75,6 +75,14 @@ class Chains:
 
     found: list[Chain] = field(default_factory=list)
 
+    def let_go(self) -> None:
+        """Give up what the calls have copied."""
+        for chain in self.found:
+            for entry in chain.entries:
+                call, entry.kept = entry.own(), None
+                if call is not None:
+                    call.let_go()
+
     def add(self, call: Call, earlier: Sequence[Tensor], *, may_join: bool) -> Entry:
         """Put a call into its run; return its entry.
 
