@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 from gradflow.records.base import Json, Result
@@ -162,13 +163,14 @@ class BenchmarkResult(Result):
 
     def chosen_runs(self, row: BenchmarkRow) -> list[BenchmarkRun]:
         """Return the runs of a row's learning rate, seed by seed."""
-        return [
-            run
-            for run in self.runs
-            if run.name == row.name
-            and run.delay == row.delay
-            and run.learning_rate == row.learning_rate
-        ]
+        return self._runs_by_place.get((*row.name, row.delay, row.learning_rate), [])
+
+    @cached_property
+    def _runs_by_place(self) -> dict[tuple[Any, ...], list[BenchmarkRun]]:
+        found: dict[tuple[Any, ...], list[BenchmarkRun]] = {}
+        for run in self.runs:
+            found.setdefault((*run.name, run.delay, run.learning_rate), []).append(run)
+        return found
 
     def results_json(self) -> Json:
         """Return the contract's `results` object."""

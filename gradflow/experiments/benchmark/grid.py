@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,11 +23,6 @@ RULE = 2
 
 _SHARED = (
     "task",
-    "delay",
-    "cell",
-    "init",
-    "hidden",
-    "learning_rate",
     "optimizer",
     "clip",
     "batch",
@@ -58,13 +53,14 @@ class Grid:
 
         Short ones and long ones take turns, so that an estimate from the first is no bad one.
         """
+        document = self.settings.to_json()
+        code = {model.cell: code_of(model.cell) for model in self.models}
         for draw in range(self.settings.seeds):
             for rate in self.settings.learning_rate:
                 for model in self.models:
                     for delay in self.settings.delay:
-                        yield run_settings(
-                            self.settings, model, delay=delay, learning_rate=rate, draw=draw
-                        )
+                        own = {"delay": delay, "learning_rate": rate, "draw": draw}
+                        yield _settings(document, model) | own | code[model.cell]
 
 
 def make_grid(settings: BenchmarkSettings) -> Grid:
@@ -93,40 +89,26 @@ def embedding_width(settings: BenchmarkSettings) -> int:
     return 0 if settings.encoding == "one-hot" or settings.task == "adding" else settings.embedding
 
 
-def run_settings(
-    settings: BenchmarkSettings,
-    model: BenchmarkModel,
-    *,
-    delay: int,
-    learning_rate: float,
-    draw: int,
-) -> dict[str, Any]:
-    """Return the settings of one run: all that its numbers depend on, and nothing else.
+def code_of(cell: str) -> dict[str, str]:
+    """Return where a user's file is, in full, and its sha256; nothing for other cells.
 
-    A user's cell is named by its full path and the sha256 of its file, so that a row of other
-    code is not taken for one of this.
+    So a row of other code is not taken for one of this, and a worker finds the file.
     """
-    document = settings.to_json()
-    own: dict[str, Any] = {
-        "delay": delay,
-        "learning_rate": learning_rate,
-        "draw": draw,
-        "rule": RULE,
-    }
-    own |= {"cell": model.cell, "init": model.init, "hidden": model.hidden}
-    own |= {"embedding": embedding_width(settings)}
-    shared = {name: document[name] for name in (*_SHARED, *OWN_SETTINGS[settings.task])}
-    return shared | own | _code_of(model.cell)
-
-
-def _code_of(cell: str) -> dict[str, str]:
-    """Return where a user's file is, in full, and its sha256; nothing for other cells."""
     place, _, name = cell.rpartition(":")
     path = Path(place).expanduser()
     if not is_place(cell) or path.suffix != ".py":
         return {}
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     return {"cell": f"{path.resolve()}:{name}", "cell_sha256": digest}
+
+
+def _settings(document: Mapping[str, Any], model: BenchmarkModel) -> dict[str, Any]:
+    """Return of a run's settings what all runs of a model share: all that its numbers depend on."""
+    task = document["task"]
+    shared = {name: document[name] for name in (*_SHARED, *OWN_SETTINGS[task])}
+    embeds = document["encoding"] == "embedding" and task != "adding"
+    own = {"cell": model.cell, "init": model.init, "hidden": model.hidden, "rule": RULE}
+    return shared | own | {"embedding": document["embedding"] if embeds else 0}
 
 
 def _width_notes(cell: str, counting: Counting, settings: BenchmarkSettings) -> list[str]:

@@ -57,19 +57,13 @@ def train_one(settings: Mapping[str, Any], key: str) -> Json:
         overlap=settings["overlap"] != "never",
     )
     make = _maker(settings, task)
-    rule = _rule(settings)
     network = make()
     start_process_peak()
     order = derived_seed(settings["seed"], "order", settings["draw"])
+    endless = batches(sets.train, settings["batch"], order)
     with seeded(int(key[:15], 16)):
-        training = train(
-            network,
-            task,
-            batches(sets.train, settings["batch"], order),
-            sets.validation,
-            rule,
-        )
-    peak = process_peak_bytes()
+        training = train(network, task, endless, sets.validation, _rule(settings))
+    measured = {"process_peak_bytes": process_peak_bytes(), **_costs(settings, make, task, sets)}
     return {
         **_outcome(network, task, training, sets),
         "data": {"fingerprint": sets.fingerprint, "shared": sets.shared},
@@ -78,12 +72,21 @@ def train_one(settings: Mapping[str, Any], key: str) -> Json:
             "parameters": network.parameter_count,
             "multiply_adds": multiply_adds(settings["cell"], network, task),
             "training_seconds": training.seconds,
-            "seconds_of_512": time_of_sequences(make, task, sets.train, settings["batch"], rule),
-            "peak_bytes": training_peak_bytes(make, task, sets.train, settings["batch"], rule),
-            "process_peak_bytes": peak,
             "step_calls": training.step_calls,
             "updates": training.updates,
+            **measured,
         },
+    }
+
+
+def _costs(
+    settings: Mapping[str, Any], make: Callable[[], Network], task: SequenceTask, sets: DataSets
+) -> Json:
+    """Return what does not depend on how training went: seconds of 512 sequences, and memory."""
+    rule, size = _rule(settings), settings["batch"]
+    return {
+        "seconds_of_512": time_of_sequences(make, task, sets.train, size, rule),
+        "peak_bytes": training_peak_bytes(make, task, sets.train, size, rule),
     }
 
 

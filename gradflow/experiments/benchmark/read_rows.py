@@ -53,41 +53,48 @@ def read_runs(rows: Iterable[Stored], cells: Mapping[str, str]) -> list[Benchmar
 
 
 def _read(stored: Stored, cells: Mapping[str, str]) -> BenchmarkRun:
-    settings, row = stored.settings, stored.row
-    place = {
-        "key": stored.key,
-        "cell": cells.get(settings["cell"], settings["cell"]),
-        **{name: settings[name] for name in ("init", "hidden", "delay", "learning_rate", "draw")},
-    }
-    if row is None:
-        return BenchmarkRun(
-            **place,
-            status=FAILED,
-            reason=stored.reason,
-            stopped=None,
-            best_update=None,
-            best_loss=None,
-            best_accuracy=None,
-            final_loss=None,
-            gradient_norms={},
-            costs={},
-        )
-    best = next((point for point in row["curve"] if point["update"] == row["best_update"]), None)
+    settings = stored.settings
+    outcome = _failed(stored.reason) if stored.row is None else _trained(stored.row)
     return BenchmarkRun(
-        **place,
-        status=DIVERGED if row["stopped"] == "diverged" else DONE,
-        reason=row["reason"],
-        stopped=row["stopped"],
-        best_update=row["best_update"],
-        best_loss=None if best is None else best["loss"],
-        best_accuracy=None if best is None else best["accuracy"],
-        final_loss=row["curve"][-1]["loss"] if row["curve"] else None,
-        gradient_norms=row["gradient_norms"] or {},
-        costs=row["costs"],
-        test=row["test"],
-        curve=_curve(row["curve"]),
-        profiles=tuple(FlowProfile.from_json(profile) for profile in row["profiles"]),
+        key=stored.key,
+        cell=cells.get(settings["cell"], settings["cell"]),
+        **{name: settings[name] for name in ("init", "hidden", "delay", "learning_rate", "draw")},
+        **outcome,
     )
+
+
+def _failed(reason: str | None) -> Json:
+    """Return what is known of a run that crashed."""
+    return {
+        "status": FAILED,
+        "reason": reason,
+        "stopped": None,
+        "best_update": None,
+        "best_loss": None,
+        "best_accuracy": None,
+        "final_loss": None,
+        "gradient_norms": {},
+        "costs": {},
+    }
+
+
+def _trained(row: Mapping[str, Any]) -> Json:
+    """Return what a row tells, diverged or not."""
+    best = next((point for point in row["curve"] if point["update"] == row["best_update"]), None)
+    return {
+        "status": DIVERGED if row["stopped"] == "diverged" else DONE,
+        "reason": row["reason"],
+        "stopped": row["stopped"],
+        "best_update": row["best_update"],
+        "best_loss": None if best is None else best["loss"],
+        "best_accuracy": None if best is None else best["accuracy"],
+        "final_loss": row["curve"][-1]["loss"] if row["curve"] else None,
+        "gradient_norms": row["gradient_norms"] or {},
+        "costs": row["costs"],
+        "test": row["test"],
+        "curve": _curve(row["curve"]),
+        "profiles": tuple(FlowProfile.from_json(profile) for profile in row["profiles"]),
+    }
 
 
 def _curve(points: list[Json]) -> LearningCurve | None:

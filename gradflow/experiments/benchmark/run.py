@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from gradflow.errors import Interrupted
-from gradflow.experiments.benchmark.grid import Grid, make_grid
+from gradflow.experiments.benchmark.grid import Grid, code_of, make_grid
 from gradflow.experiments.benchmark.one_run import train_one
 from gradflow.experiments.benchmark.read_rows import Stored, read_runs
 from gradflow.experiments.benchmark.selection import rate_rows, short_rates
@@ -27,6 +27,8 @@ from gradflow.sweeps import SweepTask, run_sweep
 from gradflow.sweeps.executors import require_executor
 
 Progress = Callable[[str, int, int], None]
+Place = tuple[tuple[str, str, int], int]
+Placed = TypeVar("Placed", RateRow, BenchmarkRun)
 
 
 def run_benchmark(
@@ -87,13 +89,16 @@ def compare(grid: Grid, rows: Sequence[Stored]) -> BenchmarkResult:
     """Return the comparison that the rows of a grid make, whatever their order."""
     order = {task.key: place for place, task in enumerate(benchmark_tasks(grid))}
     rows = sorted((row for row in rows if row.key in order), key=lambda row: order[row.key])
-    runs = read_runs(rows, _given_names(grid))
+    names = {code_of(m.cell).get("cell", m.cell): m.cell for m in grid.models}
+    runs = read_runs(rows, names)
     baselines = {task.delay: task.baseline.loss for task in grid.tasks}
     rates = rate_rows(runs, grid.models, baselines)
+    of_rates, of_runs = _by_place(rates), _by_place(runs)
     table = [
-        benchmark_row(model, *_of(model.name, task.delay, rates, runs), task.baseline)
+        benchmark_row(model, of_rates[place], of_runs[place], task.baseline)
         for task in grid.tasks
         for model in grid.models
+        if (place := (model.name, task.delay)) in of_runs
     ]
     prints, shared = _data(rows)
     facts = tuple(_facts(task, prints, shared) for task in grid.tasks)
@@ -105,7 +110,7 @@ def compare(grid: Grid, rows: Sequence[Stored]) -> BenchmarkResult:
         rows=tuple(table),
         rates=tuple(rates),
         short_rates=tuple(short_rates(rates)),
-        runs=tuple(_kept(run, rates) for run in runs),
+        runs=_kept(runs, rates),
         left_out=grid.left_out,
         supports=tuple(supports(grid, table, facts)),
         notes=tuple(benchmark_notes(grid, table, runs)),
@@ -113,30 +118,12 @@ def compare(grid: Grid, rows: Sequence[Stored]) -> BenchmarkResult:
     )
 
 
-def _given_names(grid: Grid) -> dict[str, str]:
-    """Return a cell's name in the settings of its runs to the one that the user gave."""
-    names: dict[str, str] = {}
-    for settings, model in _one_run_of_each(grid):
-        names[settings["cell"]] = model
-    return names
-
-
-def _one_run_of_each(grid: Grid) -> list[tuple[dict[str, Any], str]]:
-    runs = zip(
-        grid.runs(),
-        (model for model in grid.models for _ in grid.settings.delay),
-        strict=False,
-    )
-    return [(settings, model.cell) for settings, model in runs]
-
-
-def _of(
-    name: tuple[str, str, int], delay: int, rates: Sequence[RateRow], runs: Sequence[BenchmarkRun]
-) -> tuple[list[RateRow], list[BenchmarkRun]]:
-    return (
-        [row for row in rates if row.name == name and row.delay == delay],
-        [run for run in runs if run.name == name and run.delay == delay],
-    )
+def _by_place(entries: Sequence[Placed]) -> dict[Place, list[Placed]]:
+    """Return the entries of each model and delay, in order."""
+    found: dict[Place, list[Placed]] = {}
+    for entry in entries:
+        found.setdefault((entry.name, entry.delay), []).append(entry)
+    return found
 
 
 def _data(rows: Sequence[Stored]) -> tuple[dict[int, set[str]], dict[int, int]]:
@@ -166,11 +153,12 @@ def _facts(task: SequenceTask, prints: dict[int, set[str]], shared: dict[int, in
     )
 
 
-def _kept(run: BenchmarkRun, rates: Sequence[RateRow]) -> BenchmarkRun:
-    """Return the run; of a learning rate that was not chosen without test, curve and profiles."""
-    chosen = any(
-        row.chosen
-        and (row.name, row.delay, row.learning_rate) == (run.name, run.delay, run.learning_rate)
-        for row in rates
+def _kept(runs: Sequence[BenchmarkRun], rates: Sequence[RateRow]) -> tuple[BenchmarkRun, ...]:
+    """Return the runs; those of rates that were not chosen without test, curve and profiles."""
+    chosen = {(row.name, row.delay, row.learning_rate) for row in rates if row.chosen}
+    return tuple(
+        run
+        if (run.name, run.delay, run.learning_rate) in chosen
+        else replace(run, test=None, curve=None, profiles=())
+        for run in runs
     )
-    return run if chosen else replace(run, test=None, curve=None, profiles=())

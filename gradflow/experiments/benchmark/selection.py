@@ -34,15 +34,15 @@ def rate_rows(
         models: all models.
         baselines: delay to the memoryless loss.
     """
+    groups: dict[tuple[object, ...], dict[float, list[BenchmarkRun]]] = {}
+    for run in runs:
+        rates = groups.setdefault((run.name, run.delay), {})
+        rates.setdefault(run.learning_rate, []).append(run)
     rows: list[RateRow] = []
     for model in models:
         for delay, baseline in baselines.items():
-            own = [run for run in runs if run.name == model.name and run.delay == delay]
-            rates = sorted({run.learning_rate for run in own})
-            here = [
-                _rate_row(model, [run for run in own if run.learning_rate == rate], baseline)
-                for rate in rates
-            ]
+            own = sorted(groups.get((model.name, delay), {}).items())
+            here = [_rate_row(model, same, baseline) for _, same in own]
             best = choose(here)
             rows += [replace(row, chosen=row is best) for row in here]
     return rows

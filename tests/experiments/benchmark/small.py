@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradflow.experiments.benchmark.copy_task import CopyTask
-from gradflow.experiments.benchmark.grid import run_settings
+from gradflow.experiments.benchmark.grid import Grid
 from gradflow.records.benchmark import WIDTH, BenchmarkModel
 from gradflow.settings.benchmark import BenchmarkSettings
 
@@ -23,8 +23,7 @@ def run_of(cell: str = "lstm", init: str = "torch-default", **values: Any) -> di
     """Return the settings of one small run."""
     whole = settings(cell=cell, init=init, **values)
     model = BenchmarkModel(cell, init, whole.hidden, 0, (WIDTH,))
-    rate = whole.learning_rate[0]
-    return run_settings(whole, model, delay=whole.delay[0], learning_rate=rate, draw=0)
+    return next(Grid(whole, (), (model,), (), 0).runs())
 
 
 def copy_task(delay: int = 3, symbols: int = 2, alphabet: int = 4) -> CopyTask:
