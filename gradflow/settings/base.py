@@ -11,10 +11,13 @@ import json
 from collections.abc import Mapping
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from gradflow.errors import RequestError
 from gradflow.settings.problems import explain_problems
+
+
+ABSENT_WORDS = ("all", "none")
 
 
 class Settings(BaseModel):
@@ -33,6 +36,20 @@ class Settings(BaseModel):
             super().__init__(**values)
         except ValidationError as problem:
             raise explain_problems(problem, type(self).model_fields, {}) from problem
+
+    @model_validator(mode="before")
+    @classmethod
+    def _take_shown_defaults(cls, values: Any) -> Any:
+        """Read the word that the help shows for a default of None, "all" or "none", as that."""
+        if not isinstance(values, Mapping):
+            return values
+        absent = {name for name, field in cls.model_fields.items() if field.default is None}
+        return {
+            key: None
+            if key in absent and isinstance(value, str) and value in ABSENT_WORDS
+            else value
+            for key, value in values.items()
+        }
 
     @classmethod
     def build(cls, values: Mapping[str, Any], labels: Mapping[str, str]) -> Self:

@@ -38,3 +38,10 @@ def test_a_wrong_setting_is_one_error(
     """The rule, what came, the cure."""
     with pytest.raises(error, match=words):
         SpectrumSettings(**settings)
+
+
+def test_a_default_may_be_given_as_the_help_shows_it() -> None:
+    """`--count all --data none` is what is asked for without them, from flags and from TOML."""
+    assert SpectrumSettings(count="all", data="none") == SpectrumSettings()
+    with pytest.raises(SettingError, match="whole number"):
+        SpectrumSettings(warmup="none")  # whose default is a number
