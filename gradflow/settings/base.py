@@ -16,7 +16,6 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from gradflow.errors import RequestError
 from gradflow.settings.problems import explain_problems
 
-
 ABSENT_WORDS = ("all", "none")
 
 
