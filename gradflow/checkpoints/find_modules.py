@@ -16,6 +16,7 @@ from gradflow.cells.foreign_checks import trial_copy
 from gradflow.checkpoints.files.tensor_names import without_wrappers
 from gradflow.checkpoints.layers.found import Unread
 from gradflow.checkpoints.sides.signature import C_NAMES, H_NAMES
+from gradflow.checkpoints.state_alone import foreign_cell
 from gradflow.errors import CellLoadError
 
 Sort = Literal["layer", "cell", "user"]
@@ -166,11 +167,17 @@ def _sort_of(module: nn.Module) -> tuple[Sort | None, str | None]:
         return None, "it looks like a cell but cannot be copied to be tried"
     try:
         with contextlib.redirect_stdout(sys.stderr):
-            ForeignCell(trial)
+            # a model of one step, with scores beside the state, is looked into
+            (ForeignCell if _holds_a_cell(module) else foreign_cell)(trial)
     except CellLoadError as problem:
         lines = " ".join(str(problem).splitlines()[:2]).rstrip(".")
         return None, f"{lines}. {_ASK_FOR_FORM}"
     return "user", None
+
+
+def _holds_a_cell(module: nn.Module) -> bool:
+    kinds = nn.RNNCellBase | Cell | ForeignCell
+    return any(isinstance(part, kinds) for part in module.modules() if part is not module)
 
 
 def _looks_like_cell(module: nn.Module) -> bool:

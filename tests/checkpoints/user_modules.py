@@ -86,18 +86,18 @@ class Broken(nn.Module):
 
 
 class Scripted(nn.Module):
-    """A cell as torch's own benchmark writes it: it returns its output beside the state."""
+    """A cell that needs a mask, and has weights of torch's names."""
 
     def __init__(self) -> None:
         super().__init__()
         self.weight_ih = nn.Parameter(torch.randn(16, 3))
         self.weight_hh = nn.Parameter(torch.randn(16, 4))
 
-    def forward(self, x: Tensor, state: tuple[Tensor, Tensor]) -> tuple[Tensor, Any]:
+    def forward(self, x: Tensor, state: tuple[Tensor, Tensor], mask: Tensor) -> tuple[Tensor, Any]:
         i, f, g, o = (x @ self.weight_ih.T + state[0] @ self.weight_hh.T).chunk(4, dim=1)
         c = torch.sigmoid(f) * state[1] + torch.sigmoid(i) * torch.tanh(g)
         h = torch.sigmoid(o) * torch.tanh(c)
-        return h, (h, c)
+        return h * mask, (h, c)
 
 
 class Louder(nn.LSTM):

@@ -20,6 +20,7 @@ from gradflow.checkpoints.layers.found import Checkpoint, FoundLayer, Unread
 from gradflow.checkpoints.layers.load_layers import read_slots
 from gradflow.checkpoints.layers.state_dicts import NamedTensors, find_tensors
 from gradflow.checkpoints.layers.stored_numbers import dtype_name, find_nonfinite
+from gradflow.checkpoints.state_alone import foreign_cell
 
 
 def layers_of_model(model: nn.Module, search: ModuleSearch) -> Checkpoint:
@@ -146,7 +147,7 @@ def _of_cell(each: RecurrentModule) -> FoundLayer:
     original = dict(each.module.named_parameters())
     dtype = dtype_name(original.values())
     wide = copy.deepcopy(each.module).cpu().double()
-    cell: CellLike = wide if isinstance(wide, Cell | ForeignCell) else ForeignCell(wide)
+    cell: CellLike = wide if isinstance(wide, Cell | ForeignCell) else foreign_cell(wide)
     notes = tuple(getattr(cell, "notes", ()))
     if dtype != "float64":
         notes = (f"Stored in {dtype}, computed in float64.", *notes)

@@ -18,6 +18,7 @@ from gradflow.cells import CellLike
 from gradflow.checkpoints.find_modules import RecurrentModule, find_modules
 from gradflow.checkpoints.layers import Checkpoint, FoundLayer
 from gradflow.checkpoints.layers.of_modules import layers_of_model
+from gradflow.checkpoints.state_alone import state_of
 from gradflow.engine.unrolled import CellTrace, UnrolledLayer
 from gradflow.errors import CellLoadError
 from gradflow.experiments.inspect.batch import Batch, Layout, call_model
@@ -195,7 +196,7 @@ def _recorder(watched: Watched) -> Callable[..., None]:
 
     def hook(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], answer: Any) -> None:
         x, given = [*args, *kwargs.values(), None][:2]
-        after = _parts(answer)
+        after = _parts(state_of(answer, given))
         before = tuple(map(torch.zeros_like, after)) if given is None else _parts(given)
         if x.dim() == 1 or len(before) != len(after):
             return

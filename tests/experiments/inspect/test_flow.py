@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from gradflow.experiments.inspect import inspect
 from tests.data import inspected_models as models
@@ -77,3 +78,50 @@ def test_a_layer_called_step_by_step_is_one_run():
     cut = inspect(models.Decoder(cut=8), x, loss=lambda output: output.sum())
     assert one(cut, "GF103").value == 8
     assert cut.layers[0].lag[-1] == 12
+
+
+class Shown(nn.Module):
+    """A cell of one's own that returns its output before its state, as many do."""
+
+    def __init__(self, parts: int) -> None:
+        super().__init__()
+        torch.manual_seed(8)
+        of_torch = nn.GRUCell(3, 4) if parts == 1 else nn.LSTMCell(3, 4)
+        self.own = nn.ParameterList(of_torch.parameters())
+        self.hidden_size, self.input_size = 4, 3
+
+    def forward(self, x: Tensor, state: Any) -> Any:
+        if isinstance(state, Tensor):
+            new = torch.gru_cell(x, state, *self.own)
+            return new, new
+        pair = torch.lstm_cell(x, state, *self.own)
+        return pair[0], pair
+
+
+class Loop(nn.Module):
+    """A loop over such a cell."""
+
+    def __init__(self, cell: nn.Module, parts: int) -> None:
+        super().__init__()
+        self.cell, self.parts = cell, parts
+
+    def forward(self, x: Tensor) -> Tensor:
+        zeros = x.new_zeros(x.shape[1], 4)
+        state = zeros if self.parts == 1 else (zeros, zeros)
+        for row in x:
+            output, state = self.cell(row, state)
+        return output
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_a_cell_that_returns_its_output_first_is_measured_as_the_layer_that_it_is(parts: int):
+    """y, state = cell(x, state): curves and gradients are those of torch's own cell."""
+    cell, x = Shown(parts), draw(9, 2, 3)
+    found = inspect(Loop(cell, parts), x, loss=lambda output: output.sum()).layers[0]
+    kind = nn.GRU if parts == 1 else nn.LSTM
+    layer = kind(3, 4)
+    layer.load_state_dict(dict(zip(layer.state_dict(), cell.own, strict=True)))
+    right = inspect(layer, x, loss=lambda answer: answer[0][-1].sum()).layers[0]
+    assert found.kind == "Shown"
+    assert found.log10_norm == pytest.approx(right.log10_norm, abs=1e-9)
+    assert found.log10_dL_dh == pytest.approx(right.log10_dL_dh, abs=1e-9)
