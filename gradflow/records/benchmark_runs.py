@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -30,7 +31,9 @@ class Spread:
         """
         if not values:
             return None
-        return cls(sum(values) / len(values), min(values), max(values))
+        least, greatest = min(values), max(values)
+        mean = math.fsum(values) / len(values)  # of equal numbers it may round past them
+        return cls(min(max(mean, least), greatest), least, greatest)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from gradflow.records.benchmark import (
     BenchmarkModel,
     RateRow,
 )
-from gradflow.records.benchmark_runs import DIVERGED, DONE, FAILED, BenchmarkRun
+from gradflow.records.benchmark_runs import DIVERGED, DONE, FAILED, BenchmarkRun, Spread
 
 MODEL = BenchmarkModel("gru", "torch-default", 8, 100, (WIDTH,))
 COIN = Baseline(0.7, 0.7, 0.5)
@@ -59,6 +59,14 @@ def chosen(*runs: BenchmarkRun) -> float | None:
     """Return the learning rate that is chosen."""
     row = choose(rates(*runs))
     return None if row is None else row.learning_rate
+
+
+def test_a_mean_lies_between_the_ends():
+    """Forty times 0.35 is 0.35, whatever a sum rounds to: bars have no negative length."""
+    for value in (0.35, 0.1, 0.7, 1 / 3):
+        for count in (3, 10, 40):
+            assert Spread.of([value] * count) == Spread(value, value, value)
+    assert Spread.of([]) is None
 
 
 def test_the_lowest_mean_validation_loss_wins_whatever_the_test_says():
