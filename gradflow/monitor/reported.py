@@ -7,7 +7,7 @@ neither knows the other's terminal or disk.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from gradflow.errors import SettingError
 from gradflow.monitor.shown import Shown
 from gradflow.monitor.weights import findings_of_weights
 from gradflow.provenance import Stopwatch, provenance
@@ -111,6 +112,8 @@ def watch(
     [0, 10]
     """
     settings = WatchingSettings(every=every, needs_lag=needs_lag)
+    every, needs_lag = settings.every, settings.needs_lag  # as numbers, however they were written
+    _require_count(first_update)
     receivers: list[Receiver] = [SinkReceiver(sink) for sink in _many(sinks)]
     log = None
     if _is_first():  # of processes that train together one tells
@@ -143,15 +146,33 @@ def _log(
         return None
     if out is None or out is True:
         folder = Path("runs") / f"watch-{datetime.now(UTC):%Y%m%d-%H%M%S-%f}"[:-3]
-    else:
+    elif isinstance(out, str | Path) and str(out):
         folder = Path(out)
+    else:
+        raise SettingError(
+            "out is the name of a run folder, or False where no log is wanted; "
+            f"got {type(out).__name__} {out!r}. Such as out='runs/mine'."
+        )
     environment = _environment(model, settings)
     return FlowLog(folder, config=settings.to_json(), environment=environment)
 
 
 def _many(sinks: Iterable[Any] | Any) -> list[Any]:
     """Return the sinks as a list; a single one, such as a writer, is a list of one."""
-    return list(sinks) if isinstance(sinks, list | tuple | set | frozenset) else [sinks]
+    if sinks is None:
+        return []
+    several = isinstance(sinks, list | tuple | set | frozenset | Iterator)
+    return list(sinks) if several else [sinks]
+
+
+def _require_count(first_update: int | None) -> None:
+    if first_update is None:
+        return
+    if not isinstance(first_update, int) or isinstance(first_update, bool) or first_update < 0:
+        raise SettingError(
+            "first_update is the number of the first update, so it is a whole number and at least "
+            f"0; got {first_update!r}. Leave it out where a training begins."
+        )
 
 
 def _is_first() -> bool:

@@ -210,9 +210,11 @@ def _write_legend(
     columns: int,
     top: float,
 ) -> None:
+    # matplotlib fills column by column, and one reads line by line
+    places = [place for column in range(columns) for place in range(column, len(legend), columns)]
     figure.legend(
-        handles=[handle for handle, _ in legend],
-        labels=[label for _, label in legend],
+        handles=[legend[place][0] for place in places],
+        labels=[legend[place][1] for place in places],
         loc="upper left",
         bbox_to_anchor=(theme.em / figure.get_figwidth(), 1 - top / figure.get_figheight()),
         ncols=columns,

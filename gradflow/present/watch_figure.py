@@ -23,13 +23,19 @@ from gradflow.present import watch_words as words
 from gradflow.present.layout import Grid, Words, make_sheet
 from gradflow.present.palette import INK, gate_color
 from gradflow.present.theme import Theme, describe, inches_of, shortened, text_width, theme_context
-from gradflow.present.thinning import marker_indices
 from gradflow.present.watch_changes import HorizonChange, horizon_changes, reach
+from gradflow.present.watch_map import (
+    Profiles,
+    edges_of,
+    longest_of,
+    profile_map,
+    relative,
+    ticks_of,
+)
 from gradflow.records.base import FloatArray
 from gradflow.records.watch import FlowFinding, FlowLayer, Place, WatchRun
 
 MOST_PANELS = 8
-_COLUMNS, _ROWS = 400, 256  # of a heat map; more could not be seen
 _TITLE = 1.2  # a title's bold letters against plain ones of the font size
 _POINTS = 200  # of the horizon's line
 _LOWEST = -8.0  # log10 of the largest gradient: the lightest shade, and all below it
@@ -37,7 +43,6 @@ _PALEST = 0.93  # of the scale: white is kept for what is not there
 _ZERO_COLOR, _ZERO_HATCH = "#b9bec6", "xxxx"
 _HORIZON = gate_color(0.9)
 _MARKS = 0.965  # height of marks of findings, as a share of the axis
-Profiles = Sequence[tuple[int, FlowLayer]]
 
 
 def watch_figure(run: WatchRun, *, style: str = "screen") -> Figure:
@@ -69,8 +74,8 @@ def draw_profiles(ax: Axes, run: WatchRun, place: Place, *, state: str, theme: T
     ax.grid(visible=False)
     updates, values = profile_map(rows, state)
     steps = values.shape[0]
-    edges = _edges(updates)
-    heights = np.linspace(-0.5, _longest(rows) - 0.5, steps + 1)
+    edges = edges_of(updates)
+    heights = np.linspace(-0.5, longest_of(rows) - 0.5, steps + 1)
     ax.pcolormesh(
         edges, heights, np.ma.masked_invalid(values), cmap=_colors(), norm=_scale(),
         rasterized=True, shading="flat", label="log10 gradient",
@@ -78,56 +83,15 @@ def draw_profiles(ax: Axes, run: WatchRun, place: Place, *, state: str, theme: T
     _draw_zeros(ax, edges, heights, values)
     ax.set_xlim(edges[0], edges[-1])
     ax.set_ylim(heights[0], heights[-1])
-    ax.xaxis.set_major_locator(MaxNLocator(6, integer=True, min_n_ticks=1))
+    ax.set_xticks(ticks_of(updates))
     ax.yaxis.set_major_locator(MaxNLocator(6, integer=True, min_n_ticks=1))
     _draw_horizon(ax, rows, theme)
     _draw_changes(ax, horizon_changes(run, place), theme)
     _draw_findings(ax, _findings_at(run, rows[0][1]), theme)
 
 
-def profile_map(rows: Profiles, state: str) -> tuple[FloatArray, FloatArray]:
-    """Return updates, and log10 of the gradient against its sample's largest (steps, updates).
-
-    -inf is an exact zero, nan where there is no such step or no finite number. Of a long training
-    samples are left out evenly, of many steps every so many.
-    """
-    kept = [rows[index] for index in marker_indices(np.arange(len(rows)), _COLUMNS)]
-    longest = _longest(rows)
-    stride = max(1, math.ceil(longest / _ROWS))
-    distances = np.arange(0, longest, stride)
-    values = np.full((len(distances), len(kept)), math.nan)
-    for column, (_, layer) in enumerate(kept):
-        logs = _relative(layer, state)
-        there = distances < len(logs)
-        values[there, column] = logs[distances[there]]
-    return np.array([update for update, _ in kept], dtype=np.float64), values
-
-
-def _relative(layer: FlowLayer, state: str) -> FloatArray:
-    """Return a profile by distance 0, 1, ..., against its largest value."""
-    curve = words.curve_of(layer, state) or ()
-    logs = np.array([-math.inf if value is None else value for value in curve], dtype=np.float64)
-    if layer.first_non_finite is not None or not np.isfinite(logs).any():
-        return np.full(len(logs), math.nan if layer.first_non_finite is not None else -math.inf)
-    relative: FloatArray = logs - logs[np.isfinite(logs)].max()
-    return relative
-
-
-def _longest(rows: Profiles) -> int:
-    return max(1, *(len(layer.log10_dL_dh) for _, layer in rows), 1)
-
-
 def _has_profile(rows: Profiles, state: str) -> bool:
     return any(words.curve_of(layer, state) for _, layer in rows)
-
-
-def _edges(updates: FloatArray) -> FloatArray:
-    """Return where each sample's column begins and ends: halfway to its neighbours."""
-    if len(updates) == 1:
-        return np.array([updates[0] - 0.5, updates[0] + 0.5])
-    middles = (updates[1:] + updates[:-1]) / 2
-    first, last = 2 * updates[0] - middles[0], 2 * updates[-1] - middles[-1]
-    return np.concatenate([[first], middles, [last]])
 
 
 def _draw_zeros(ax: Axes, edges: FloatArray, heights: FloatArray, values: FloatArray) -> None:
@@ -143,7 +107,10 @@ def _draw_horizon(ax: Axes, rows: Profiles, theme: Theme) -> None:
 
     Of a long training each point is the median of some samples that follow each other.
     """
-    known = [(update, far) for update, layer in rows if (far := reach(layer)) is not None]
+    edge = longest_of(rows) - 1.0  # where a cut after the last step is drawn, too
+    known = [
+        (update, min(far, edge)) for update, layer in rows if (far := reach(layer)) is not None
+    ]
     pieces = np.array_split(np.array(known, dtype=np.float64).reshape(-1, 2), _POINTS)
     points = np.array([np.median(piece, axis=0) for piece in pieces if len(piece)]).reshape(-1, 2)
     marker = "o" if len(points) < 3 else ""
@@ -209,7 +176,7 @@ def _legend(
     lowest = Patch(color=to_hex(colors(0.0)))
     entries.append((lowest, f"$10^{{{_LOWEST:.0f}}}$ or less"))
     rows = [pair for place in places for pair in run.of(place)]
-    if any(np.isneginf(_relative(layer, state)).any() for _, layer in rows):
+    if any(np.isneginf(relative(layer, state)).any() for _, layer in rows):
         entries.append((Patch(color=_ZERO_COLOR), "exactly 0"))
     entries.append((Line2D([], [], color=_HORIZON, lw=theme.line), "horizon"))
     if any(horizon_changes(run, place) for place in places):

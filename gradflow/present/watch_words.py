@@ -85,7 +85,8 @@ def far_text(layer: FlowLayer) -> str:
     known = [share for share in shares if share is not None]
     if not known:
         return ABSENT
-    return f"10^{max(known):.1f}" if math.isfinite(max(known)) else "0"
+    left = f"10^{max(known):.1f}" if math.isfinite(max(known)) else "0"
+    return "1" if left in ("10^0.0", "10^-0.0") else left
 
 
 def _far_share(curve: Curve) -> float | None:

@@ -131,8 +131,8 @@ def _memory(found: FlowSum, logs: FloatArray) -> _Memory:
     first = int(alive[0])
     memory = memory_of(np.arange(end - first, dtype=np.float64), mean[first:])
     horizon = None if memory.horizon is None else memory.horizon + first
-    until = "the cut after " if found.cut_at is not None else ""
-    beyond = None if horizon is not None else f"not reached within {until}{end - first} steps"
+    until = ", where the graph is cut" if found.cut_at is not None else ""
+    beyond = None if horizon is not None else f"not reached within {end - first} steps{until}"
     slow = None
     if memory.half_life is None:
         slow = "it does not fall" if len(alive) > 1 else "one step has a gradient"

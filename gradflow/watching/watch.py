@@ -51,7 +51,7 @@ class Watch:
 
     Raises:
         CellLoadError: the model has no recurrent layer, or is no module.
-        SettingError: `every` is less than 1.
+        SettingError: `every` is less than 1, or `scaler` is none.
     """
 
     def __init__(
@@ -61,6 +61,11 @@ class Watch:
             raise SettingError(
                 f"every counts updates from one sample to the next, so it is a whole number and "
                 f"at least 1; got {every!r}."
+            )
+        if scaler is not None and not isinstance(scaler, torch.amp.GradScaler):
+            raise SettingError(
+                f"scaler is the torch.amp.GradScaler that scales the loss; got a "
+                f"{type(scaler).__name__}. Leave it out: it is found when it steps the optimizer."
             )
         self.samples: list[FlowSample] = []
         self.modules, self.left_out = watched_modules(model)

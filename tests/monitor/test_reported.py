@@ -238,12 +238,32 @@ def test_of_processes_that_train_together_the_first_alone_tells(
     assert caplog.records == []
 
 
+@pytest.mark.parametrize("none", [None, (), iter(())])
+def test_sinks_may_be_none_or_made_one_by_one(none: object):
+    """What is handed on from somewhere else need not be a list."""
+    received: list[FlowSample] = []
+    assert len(_watched(0.9, 5, sinks=none).samples) == 3
+    _watched(0.9, 5, sinks=(each for each in [received.append]))
+    assert [sample.update for sample in received] == [0, 1, 2]
+
+
+def test_a_need_that_was_written_as_text_is_a_number():
+    """As an environment variable has it."""
+    flow = _watched(0.1, 60, every="1", needs_lag="59")
+    assert [(each.code, each.severity) for each in flow.findings] == [("GF101", "error")]
+
+
 @pytest.mark.parametrize(
     ("how", "kind", "message"),
     [
         ({"every": 0}, SettingError, "every"),
         ({"needs_lag": -1}, SettingError, "needs_lag"),
         ({"sinks": 3}, SettingError, "a sink has add_scalar"),
+        ({"out": 5}, SettingError, "out is the name of a run folder"),
+        ({"out": ""}, SettingError, "out is the name of a run folder"),
+        ({"first_update": -1}, SettingError, "at least 0; got -1"),
+        ({"first_update": 1.5}, SettingError, "a whole number"),
+        ({"scaler": 3}, SettingError, "scaler is the torch.amp.GradScaler"),
         ({"out": "taken"}, RunFolderError, "Name another folder"),
     ],
 )

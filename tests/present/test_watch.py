@@ -15,7 +15,8 @@ from gradflow.present.notebook import result_html
 from gradflow.present.theme import alt_text, figure_bytes
 from gradflow.present.watch import profile_rows, watch_outputs, watch_rows, watch_table
 from gradflow.present.watch_changes import horizon_changes
-from gradflow.present.watch_figure import profile_map, watch_figure
+from gradflow.present.watch_figure import watch_figure
+from gradflow.present.watch_map import profile_map
 from gradflow.present.watch_words import far_text, horizon_text, sparkline, verdict
 from gradflow.records.watch import BrokenTensor, WatchRun
 from gradflow.watching.findings import FindingMemory, sample_findings
@@ -79,6 +80,12 @@ def test_a_horizon_is_told_as_far_as_it_is_known():
     assert horizon_text(_cut(20)) == "cut at 20"
     broken = flow_layer(0.99, 60, first_non_finite=BrokenTensor("h", 3))
     assert (horizon_text(broken), far_text(broken)) == ("-", "-")
+
+
+def test_what_is_left_at_the_start_is_a_power_of_ten_or_all():
+    """Of a gradient that has not fallen everything is left, and 10^-0.0 is no way to write it."""
+    assert far_text(flow_layer(0.1, 4)) == "10^-3.0"
+    assert far_text(flow_layer(0.999, 20)) == "1"
 
 
 def test_a_layer_is_judged_by_its_gravest_finding():
@@ -183,6 +190,41 @@ def test_no_word_of_the_figure_lies_on_another(run: WatchRun, style: str):
     figure = watch_figure(run, style=style)
     assert texts_on_texts(figure) == []
     assert texts_outside(figure) == []
+
+
+def test_no_update_that_was_not_is_written_at_the_axis():
+    """Columns of samples reach beyond the first and the last; updates do not begin below 0."""
+    figure = watch_figure(_levels((0.1, 3)))
+    assert [float(tick) for tick in figure.axes[0].get_xticks()] == [
+        0.0,
+        40.0,
+        80.0,
+        120.0,
+        160.0,
+        200.0,
+    ]
+    alone = watch_figure(_run(flow_sample(7, flow_layer(0.5, 9))))
+    assert list(alone.axes[0].get_xticks()) == [7.0]
+
+
+def test_a_horizon_beyond_the_last_step_runs_along_the_edge():
+    """Also where the graph is cut exactly there, as in a window of truncated backpropagation."""
+    run = _run(*(flow_sample(i, _cut(20, 20)) for i in range(3)))
+    (ax,) = [each for each in watch_figure(run).axes if each.get_title(loc="left")]
+    assert line(ax, "horizon").get_ydata().tolist() == [19.0] * 3
+
+
+def test_a_legend_in_several_lines_is_read_line_by_line():
+    """From the largest gradient to the least, then the marks."""
+    run = _run(
+        *(flow_sample(i, *(flow_layer(0.5, 9, layer=n) for n in range(2))) for i in range(3))
+    )
+    (legend,) = watch_figure(run, style="paper").legends
+    boxes = [(text.get_window_extent(), text.get_text()) for text in legend.get_texts()]
+    boxes.sort(key=lambda pair: (-round(pair[0].y0), pair[0].x0))
+    told = [name for _, name in boxes]
+    assert told[0] == "largest"
+    assert told.index("$10^{-2}$") < told.index("$10^{-4}$") < told.index("$10^{-6}$")
 
 
 def test_the_heat_map_is_the_profiles_against_their_largest():
