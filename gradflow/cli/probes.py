@@ -15,8 +15,9 @@ from typing import Any
 
 PACKAGES = (
     "torch", "numpy", "matplotlib", "pydantic", "rich", "typer", "jaxtyping", "safetensors",
-    "dask", "distributed", "jinja2",
+    "dask", "distributed", "jinja2", "markupsafe", "pillow",
 )  # fmt: skip
+_MODULES = {"pillow": "PIL"}  # packages that are imported by another name
 DTYPES = ("float16", "bfloat16", "float32", "float64")
 
 
@@ -29,7 +30,7 @@ def _probe_package(name: str) -> dict[str, Any]:
     found: dict[str, Any] = {"package": name, "version": None, "works": False, "detail": ""}
     try:
         found["version"] = metadata.version(name)
-        importlib.import_module(name)
+        importlib.import_module(_MODULES.get(name, name))
         found["works"] = True
     except metadata.PackageNotFoundError:
         found["detail"] = f"not installed; pip install {name}"
