@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from multiprocessing import resource_tracker
 
 from distributed import LocalCluster
@@ -26,24 +27,31 @@ def local_workers(count: int) -> Iterator[LocalCluster]:
     Raises:
         SchedulerError: they cannot be started.
     """
-    try:
-        with _interrupts_only_here():
-            cluster = LocalCluster(
-                n_workers=count,
-                threads_per_worker=1,
-                processes=True,
-                memory_limit=None,
-                scheduler_kwargs=_NO_PAGE,
-                silence_logs=logging.CRITICAL,
-            )
-    except (OSError, RuntimeError) as problem:
-        raise SchedulerError(
-            f"{count} worker processes cannot be started here: {problem}. "
-            "Ask for fewer with --workers, or for none with --executor serial."
-        ) from None
+    with ExitStack() as stack:
+        try:
+            with _interrupts_later(), _interrupts_only_here():
+                cluster = LocalCluster(
+                    n_workers=count,
+                    threads_per_worker=1,
+                    processes=True,
+                    memory_limit=None,
+                    scheduler_kwargs=_NO_PAGE,
+                    silence_logs=logging.CRITICAL,
+                )
+                stack.enter_context(_closed(cluster))
+        except (OSError, RuntimeError) as problem:
+            raise SchedulerError(
+                f"{count} worker processes cannot be started here: {problem}. "
+                "Ask for fewer with --workers, or for none with --executor serial."
+            ) from None
+        yield cluster
+
+
+@contextmanager
+def _closed(cluster: LocalCluster) -> Iterator[None]:
     with cluster:
         try:
-            yield cluster
+            yield
         except BaseException:
             _end_at_once(cluster)
             raise
@@ -60,6 +68,22 @@ def _end_at_once(cluster: LocalCluster) -> None:
         if process is not None:
             with suppress(ProcessLookupError):
                 os.kill(process, getattr(signal, "SIGKILL", signal.SIGTERM))
+
+
+@contextmanager
+def _interrupts_later() -> Iterator[None]:
+    """Raise what Ctrl-C asks for at the end: half a cluster could not be closed."""
+    if threading.current_thread() is not threading.main_thread():  # no signal comes here
+        yield
+        return
+    asked: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: asked.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before or signal.SIG_DFL)
+    if asked:
+        raise KeyboardInterrupt
 
 
 @contextmanager

@@ -74,7 +74,7 @@ def speed_up() -> tuple[float, float]:
     Second, the same by the processor's time alone: twice the time of a task here by that of a task
     in a worker. On a busy machine it is the better number; it leaves out waiting for each other.
     """
-    tasks = [SweepTask({"seed": seed, "updates": 100}) for seed in range(TASKS)]
+    tasks = [SweepTask({"seed": seed, "updates": 300}) for seed in range(TASKS)]
     here, there = (timed(train, tasks, executor) for executor in ("serial", "local"))
     return here.seconds / there.seconds, 2 * here.busy / there.busy
 

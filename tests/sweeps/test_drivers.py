@@ -72,6 +72,21 @@ def test_control_c_ends_with_130_and_the_sweep_goes_on_later(tmp_path: Path, exe
     resume(tmp_path)
 
 
+def test_control_c_while_workers_start_leaves_none(tmp_path: Path):
+    """Half a cluster could not be closed; so it is whole first, and then closed."""
+    arguments = [str(tmp_path), "local", str(COUNT), str(SECONDS)]
+    with started("tests.sweeps.drive", arguments) as driver:
+        wait_until(lambda: len(family(driver.pid)) >= 2, "the start of the first worker")
+        children = family(driver.pid)
+        os.killpg(driver.pid, signal.SIGINT)
+        _, said = driver.communicate(timeout=PATIENCE)
+        assert driver.returncode == 130, said
+        wait_until(lambda: not alive(children), "the end of all workers")
+    (line,) = said.decode().splitlines()
+    assert line.endswith(f"of {COUNT} tasks are stored. The same command goes on from there.")
+    resume(tmp_path)
+
+
 def test_a_terminated_driver_leaves_no_process(tmp_path: Path):
     """SIGTERM is how a batch system ends a job whose time is over."""
     arguments = [str(tmp_path), "local", str(COUNT), str(SECONDS)]
