@@ -61,7 +61,7 @@ def test_the_python_of_the_readme_runs():
             [sys.executable, "-W", "error", "-c", block],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=300,
             cwd=ROOT,
         )
         assert done.returncode == 0, done.stderr

@@ -46,6 +46,6 @@ def in_shell(folder: Path, *arguments: str, path: Path | None = None, **variable
         env=environment,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=300,
     )
     return Answer(done.returncode, done.stdout, done.stderr)
