@@ -110,7 +110,7 @@ class Window:
         for slot, values in slots.items():
             if is_recorded(values):
                 place = _Arrive(self, self._pass, index, call, entry, slot)
-                on_arrival(values, place, of_layer=watched.sort == "layer")
+                on_arrival(values, place, of_torch=watched.torchs_own is not None)
 
     # ---- while the user's backward pass runs
 

@@ -83,6 +83,28 @@ def test_a_loop_over_a_cell_is_one_run(kind: str, reads: tuple[int, ...]):
         assert layer.arrives == (0, 6 - min(reads))
 
 
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+def test_a_cell_without_a_batch_has_the_gradients_of_a_batch_of_one(kind: str):
+    """dL/dc_t holds what goes by h_t, though the c that torch returns then is a view of c."""
+    torch.manual_seed(4)
+    model = CellLoop(CELLS[kind]().double(), (3, 6))
+    x = normal(7, 1, 3, seed=9)
+    curves = loop_curves(model, x)
+
+    def alone(cell: Any, rows: Tensor) -> Tensor:
+        state, loss = None, torch.zeros((), dtype=rows.dtype)
+        for t, row in enumerate(rows):
+            state = cell(row, state)
+            h = state[0] if kind == "LSTM" else state
+            loss = loss + (h * normal(1, 5, seed=t)[0]).sum() * (t in model.reads)
+        return loss
+
+    (layer,) = one_sample(Reader(model.cell, alone), x[:, 0]).layers
+    assert_same_curve(layer.log10_dL_dh, curves[0])
+    if kind == "LSTM":
+        assert_same_curve(layer.log10_dL_dc, curves[1])
+
+
 @pytest.mark.parametrize("kind", ["LSTM", "own"])
 def test_a_detached_state_in_a_loop_is_a_cut(kind: str):
     """Before the cut every gradient is exactly zero, and no number underflowed."""

@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.graph import get_gradient_edge
 from torch.nn.utils.rnn import PackedSequence
 
+from gradflow.watching.capture.hooks import makers_of
 from gradflow.watching.capture.layout import Layout, parts_of
 
 OUTPUT = "output"  # the slot of a layer's output; those of the state's parts are numbers
@@ -112,7 +112,7 @@ def cell_call(args: tuple[Any, ...], kwargs: Mapping[str, Any], answer: Any) -> 
         carries_graph=_has_graph(start),
         output_dtype=final[0].dtype,
         precision=_precision(final[0]),
-        c_holds_h=len({get_gradient_edge(p).node for p in final if p.requires_grad}) > 1,
+        c_holds_h=len(makers_of(final)) > 1,
     )
     return call, dict(enumerate(final))
 

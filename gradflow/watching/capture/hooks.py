@@ -69,17 +69,22 @@ class Arrival:
             self._action(gradient)
 
 
-def on_arrival(values: Tensor, action: Callable[[Tensor], None], *, of_layer: bool = False) -> None:
+def on_arrival(values: Tensor, action: Callable[[Tensor], None], *, of_torch: bool = False) -> None:
     """Call `action(gradient)` whenever a backward pass brings the whole gradient of a tensor.
 
     Args:
         values: an output or a state.
         action: takes the gradient, in the layout of `values`.
-        of_layer: whether one of torch's layers made it, which may have turned it round last.
+        of_torch: whether torch's own layer or cell made it, which may have turned it round last.
     """
     edge = get_gradient_edge(values)
-    node, number, laid_out = _below_views(edge) if of_layer else (*edge[:2], _as_it_is)
+    node, number, laid_out = _below_views(edge) if of_torch else (*edge[:2], _as_it_is)
     node.register_prehook(Arrival(number, lambda gradient: action(laid_out(gradient))))
+
+
+def makers_of(values: Sequence[Tensor]) -> set[Node]:
+    """Return the nodes that made the numbers of torch's own layer or cell."""
+    return {_below_views(get_gradient_edge(each))[0] for each in values if each.requires_grad}
 
 
 def _as_it_is(gradient: Tensor) -> Tensor:
