@@ -66,7 +66,8 @@ def few_colors(figure: Figure) -> bytes:
         figure.savefig(raw, format="raw", dpi=PIXELS)
     size = (int(figure.get_figwidth() * PIXELS), int(figure.get_figheight() * PIXELS))
     image = Image.frombytes("RGBA", size, raw.getvalue()).convert("RGB")
-    few = image.quantize(_COLORS, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+    # the fast way would shift the colours of lines, by which a reader knows a gate value
+    few = image.quantize(_COLORS, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
     data = io.BytesIO()
     few.save(data, "png", compress_level=9)
     return data.getvalue()

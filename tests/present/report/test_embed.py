@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import base64
+import io
 from dataclasses import replace
 from urllib.parse import unquote
 from xml.etree import ElementTree
 
-from gradflow.present.report.embed import data_uris, svg_uri
+import numpy as np
+from matplotlib.colors import to_rgb
+from PIL import Image
+
+from gradflow.present.decay_figure import decay_figure
+from gradflow.present.palette import gate_color
+from gradflow.present.report.embed import data_uris, few_colors, svg_uri
 from gradflow.present.report.model import ReportFigure
+from tests.present.decays import two_rows
 from tests.present.report.stored import whole_report
 
 FIGURES = [figure for entry in whole_report().entries for figure in entry.figures]
@@ -72,3 +80,13 @@ def test_an_image_is_drawn_only_where_it_is_needed() -> None:
     assert calls == []
     assert kinds([figure], len(data_uris([figure], ROOMY)[figure.anchor] or "") - 1) != []
     assert calls == [1]
+
+
+def test_an_image_keeps_the_colours_of_the_gates() -> None:
+    """A gate value is known by its colour, in a drawing and in an image of few colours alike."""
+    image = Image.open(io.BytesIO(few_colors(decay_figure(two_rows())))).convert("RGB")
+    pixels = np.asarray(image, dtype=float).reshape(-1, 3)
+    for gate in (0.1, 0.5, 0.9):
+        color = 255 * np.array(to_rgb(gate_color(gate)))
+        near = np.abs(pixels - color).max(axis=1) <= 3
+        assert near.sum() > 100, gate
