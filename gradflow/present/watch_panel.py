@@ -105,7 +105,7 @@ def _layer_lines(
     """Return heading and lines, in columns that fit the terminal."""
     plain = not console.encoding.startswith("utf")
     names = ["layer", *(words.place_text(layer) for layer in layers)]
-    name_width = min(_WIDEST_NAME, max(map(len, names)), max(10, console.width * 3 // 10))
+    name_width = min(_WIDEST_NAME, max(map(len, names)), max(10, console.width * 2 // 5))
     numbers = [
         ("horizon", *map(words.horizon_text, layers)),
         ("at start", *map(words.far_text, layers)),

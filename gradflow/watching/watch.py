@@ -1,4 +1,4 @@
-"""`gradflow.watch`: gradient flow through time, measured while a model trains.
+"""The watch below `gradflow.watch`: gradient flow through time, measured while a model trains.
 
 How it works. Every N updates the calls of each recurrent layer are captured: copies of what they
 read, and, by hooks on the graph's nodes, the gradients that arrive at their outputs and last
@@ -38,7 +38,7 @@ Subscriber = Callable[[FlowSample], None]
 
 
 class Watch:
-    """A watch over a model's recurrent layers; `gradflow.watch` makes one.
+    """A watch over a model's recurrent layers; `gradflow.watch` makes one that reports, too.
 
     Use it as a context manager, or call `close()` when the training is over. `samples` holds what
     was measured so far; `subscribe` calls a function with each sample as it comes.
@@ -232,7 +232,7 @@ class Watch:
 def watch(
     model: nn.Module, every: int = 100, *, scaler: torch.amp.GradScaler | None = None
 ) -> Watch:
-    """Watch gradient flow through time while a model trains, around an unchanged loop.
+    """Return the bare watch: it measures, and neither judges, writes nor shows anything.
 
     Args:
         model, every, scaler: see `Watch`.

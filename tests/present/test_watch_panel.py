@@ -46,6 +46,18 @@ def test_every_layer_has_one_line_that_fits(width: int):
         assert [line.split()[-1] for line in lines[2:5]] == ["vanishes", "fine", "explodes"]
 
 
+def test_modules_of_one_kind_of_name_are_told_apart():
+    """In 80 columns "encoder.gru, layer 0, reverse" stands whole beside its decoder."""
+    layers = [
+        flow_layer(0.9, 20, name=f"{part}.gru", direction="reverse")
+        for part in ("encoder", "decoder")
+    ]
+    lines = _drawn(_console(80), *layers)
+    assert [row[:29] for row in lines[2:4]] == [
+        "encoder.gru, layer 0, reverse", "decoder.gru, layer 0, reverse",
+    ]  # fmt: skip
+
+
 def test_a_line_shows_profile_horizon_and_verdict():
     """The profile has the last step on the right, under its heading."""
     head, heading, line, *_ = _drawn(_console(80), LAYERS[0], loss_scale=1024.0)
