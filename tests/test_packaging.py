@@ -33,11 +33,14 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_wheel_holds_the_package_the_presets_and_the_license(wheel: Path):
-    """Every module, every preset, the typing mark and the license; no tests."""
+    """Every module, preset and template, the typing mark and the license; no tests."""
     names = set(zipfile.ZipFile(wheel).namelist())
     modules = {path.relative_to(ROOT).as_posix() for path in (ROOT / "gradflow").rglob("*.py")}
     presets = {f"gradflow/configs/{name}.toml" for name in preset_names()}
-    assert modules | presets | {"gradflow/py.typed"} <= names
+    report = ROOT / "gradflow" / "present" / "report" / "templates"
+    templates = {path.relative_to(ROOT).as_posix() for path in report.iterdir()}
+    assert len(templates) == 3
+    assert modules | presets | templates | {"gradflow/py.typed"} <= names
     assert any(name.endswith("LICENSE") for name in names)
     assert {name.partition("/")[0].partition("-")[0] for name in names} == {
         "gradflow",
