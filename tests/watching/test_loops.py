@@ -186,6 +186,39 @@ def test_a_clipped_gradient_is_seen_clipped():
     assert_same_profiles(one_sample(Reader(layer, clipped), x), loss, twin)
 
 
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "own"])
+def test_two_masked_runs_of_one_cell_are_two(kind: str):
+    """A cell that reads two sentences, whose state a mask keeps where a sentence has ended."""
+    torch.manual_seed(4)
+    cell, two = CELLS[kind]().double(), kind == "LSTM"
+    keep = torch.tensor([[1.0], [0.0]], dtype=torch.float64)
+
+    def run(x: Tensor) -> list[Parts]:
+        parts: Parts = (torch.zeros(2, 5, dtype=x.dtype),) * (1 + two)
+        visited = []
+        for t, row in enumerate(x):
+            new = cell(row, parts if two else parts[0])
+            visited.append(tuple(new) if two else (new,))
+            pairs = zip(visited[-1], parts, strict=True)
+            parts = tuple(keep * n + (1.0 - keep) * old if t > 1 else n for n, old in pairs)
+        return visited
+
+    def both(_: Any, given: tuple[Tensor, Tensor]) -> Tensor:
+        one, other = (run(x) for x in given)
+        visits.append((one, other))
+        return (one[-1][0] * other[-1][0]).sum()
+
+    visits: list[tuple[list[Parts], ...]] = []
+    given = normal(6, 2, 3, seed=1), normal(4, 2, 3, seed=2)
+    loss = both(cell, given)
+    nodes = [[state[0] for state in each] for each in visits[0]]
+    found = torch.autograd.grad(loss, [h for each in nodes for h in each])
+    sample = one_sample(Reader(cell, both), given)
+    assert [(x.call, x.steps, x.cut_at) for x in sample.layers] == [(0, 6, None), (1, 4, None)]
+    for layer, own in zip(sample.layers, (found[:6], found[6:]), strict=True):
+        assert_same_curve(layer.log10_dL_dh, [float(g.norm().log10()) for g in own][::-1])
+
+
 def test_many_calls_of_one_layer_are_shown_as_one():
     """Nine windows of their own through one layer: one profile, which says so."""
     layer = layer_of("GRU", 3, 5)

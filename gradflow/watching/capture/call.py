@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
+from gradflow.watching.capture.ancestry import mark, nearest_calls, next_number
 from gradflow.watching.capture.hooks import makers_of
 from gradflow.watching.capture.layout import Layout, parts_of
 
@@ -25,7 +26,8 @@ class Call:
     that of the CPU's generator before the call, where the layer then drew masks of dropout.
     `c_holds_h` is True where the gradient of a new c has what h of the same step hands it: where a
     cell computes h from c in the user's graph, and not in one fused operation. `gates` are the
-    values of a cell that has no twin to show them, (rows, width).
+    values of a cell that has no twin to show them, (rows, width). `number` is its own, and
+    `follows` has those of the calls that the first state of a single step was computed from.
     """
 
     layout: Layout
@@ -39,6 +41,8 @@ class Call:
     c_holds_h: bool = False
     gates: Mapping[str, Tensor] = field(default_factory=dict)
     arrived: dict[str | int, Tensor] = field(default_factory=dict)
+    number: int = field(default_factory=next_number)
+    follows: frozenset[int] = frozenset()
 
     @property
     def steps(self) -> int:
@@ -93,6 +97,9 @@ def layer_call(
         precision=_precision(data),
         generator_state=generator_state,
     )
+    if call.steps == 1:
+        call.follows = nearest_calls(start)
+    mark(slots.values(), call.number)
     return call, slots
 
 
@@ -113,7 +120,9 @@ def cell_call(args: tuple[Any, ...], kwargs: Mapping[str, Any], answer: Any) -> 
         output_dtype=final[0].dtype,
         precision=_precision(final[0]),
         c_holds_h=len(makers_of(final)) > 1,
+        follows=nearest_calls(start),
     )
+    mark(final, call.number)
     return call, dict(enumerate(final))
 
 

@@ -1,9 +1,9 @@
 """How the calls of one module within a pass hang together: a layer called step by step is one run.
 
 A call goes on from an earlier one where its first state is, number by number, the last one of that
-call. Where the graph goes along, gradients do; where it does not (`detach`), the run is cut there.
-A state of the update before that goes on without its graph is a cut, too: truncated
-backpropagation.
+call, or, for a single step, was computed from it in the user's graph (a mask, a norm). Where the
+graph goes along, gradients do; where it does not (`detach`), the run is cut there. A state of the
+update before that goes on without its graph is a cut, too: truncated backpropagation.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ class Entry:
 
 @dataclass(eq=False)
 class Chain:
-    """Calls that go on from each other; `tail` is the last state, `start` the first."""
+    """Calls that go on from each other; `tail` is the last state, `number` the last call's."""
 
     entries: list[Entry]
-    start: tuple[Tensor, ...]
     tail: tuple[Tensor, ...]
+    number: int
 
     @property
     def has_gradient(self) -> bool:
@@ -101,10 +101,10 @@ class Chains:
             link = Link.JOINED
         entry = Entry(call.steps, link, weakref.ref(call))
         if before is None:
-            self.found.append(Chain([entry], start, call.final))
+            self.found.append(Chain([entry], call.final, call.number))
         else:
             before.entries.append(entry)
-            before.tail = call.final
+            before.tail, before.number = call.final, call.number
         return entry
 
     def _before(self, start: tuple[Tensor, ...], call: Call) -> Chain | None:
@@ -114,11 +114,7 @@ class Chains:
             if _same(chain.tail, start):
                 return chain
         # the loop may have changed the state between two steps, as by a mask or a norm
-        if len(tails) == 1 and call.steps == 1 and call.carries_graph:
-            (only,) = tails
-            fits = [part.shape for part in only.tail] == [part.shape for part in start]
-            return only if fits and not _same(only.start, start) else None
-        return None
+        return next((each for each in reversed(tails) if each.number in call.follows), None)
 
 
 def _same(one: Sequence[Tensor], other: Sequence[Tensor]) -> bool:
