@@ -159,7 +159,9 @@ def inspect_subject(
     else:
         data = data_of_layers(subject.batch, settings.layout)
         ran = run_alone(subject.found, steps=plain_steps(settings), seed=settings.seed, data=data)
-    measured = _measure(ran, progress)
+    # of an input that is nobody's fewer windows will do
+    budget = BUDGET if subject.batch is not None else BUDGET / 3
+    measured = _measure(ran, progress, budget)
     for each in ran:
         own = [m for m in measured if any(m.found is found for found in each.watched.layers)]
         findings += _of_module(own, each, settings)
@@ -210,7 +212,7 @@ def _axes(
             del each.outputs[count:]
 
 
-def _measure(ran: Sequence[RanModule], progress: Progress | None) -> list[Measured]:
+def _measure(ran: Sequence[RanModule], progress: Progress | None, budget: float) -> list[Measured]:
     measured: list[Measured] = []
     total = sum(len(each.watched.layers) for each in ran)
     for each in ran:
@@ -221,7 +223,7 @@ def _measure(ran: Sequence[RanModule], progress: Progress | None) -> list[Measur
                     each.watched.traces_of(index),
                     each.gradients[index],
                     fused_gap=each.watched.fused_gap,
-                    budget=BUDGET / total,
+                    budget=budget / total,
                     progress=_progress_of(found, progress),
                 )
             )
