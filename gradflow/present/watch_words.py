@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from gradflow.present.numbers import ABSENT
 from gradflow.records.inspect import SEVERITIES, Curve
-from gradflow.records.watch import FlowFinding, FlowLayer, WatchRun
+from gradflow.records.watch import OF_MODULES, FlowFinding, FlowLayer, WatchRun
 
 DEEPEST = -6.0  # log10: the lowest block of a sparkline; below it the first step learns nothing
 _BLOCKS = "▁▂▃▄▅▆▇█"
@@ -116,7 +116,8 @@ def keep_text(layer: FlowLayer) -> str:
 def verdict(layer: FlowLayer, findings: Sequence[FlowFinding]) -> str:
     """Return the gravest finding of a layer in a word or two, "fine" where nothing is wrong.
 
-    A module's vanishing is told at its layer that remembers longest; the others then say the same.
+    Vanishing is told at a module's layer that remembers longest, and a cut at its first layer; the
+    others then say the same.
     """
     worst = gravest(layer, findings)
     if worst is None:
@@ -140,7 +141,7 @@ def gravest(layer: FlowLayer, findings: Sequence[FlowFinding]) -> FlowFinding | 
 
 def _is_of_module(finding: FlowFinding, layer: FlowLayer) -> bool:
     name = (finding.layer or "").rpartition("layer ")[0].removesuffix(", ")
-    return finding.code == "GF101" and name == layer.name
+    return finding.code in OF_MODULES and name == layer.name
 
 
 def place_text(layer: FlowLayer) -> str:

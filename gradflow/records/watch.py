@@ -10,6 +10,8 @@ from gradflow.records.base import Json, Result, finite_or_none
 from gradflow.records.inspect import Curve, Finding
 
 Place = tuple[str, int, str, int]
+# Findings of a module as a whole, told at one of its layers: a memory, a cut of its state.
+OF_MODULES = frozenset({"GF101", "GF103"})
 
 
 @dataclass(frozen=True)

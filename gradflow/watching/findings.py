@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from gradflow.records.inspect import SEVERITIES
-from gradflow.records.watch import FlowFinding, FlowLayer, FlowSample
+from gradflow.records.watch import OF_MODULES, FlowFinding, FlowLayer, FlowSample
 from gradflow.watching.layer_findings import layer_findings
 from gradflow.watching.vanishing import vanishing_findings
 
@@ -41,7 +41,7 @@ class FindingMemory:
 
     def _is_new(self, finding: FlowFinding) -> bool:
         place = finding.layer
-        if finding.code == "GF101":  # of a module as a whole, at the layer that is best just then
+        if finding.code in OF_MODULES:
             place = (place or "").rpartition("layer ")[0]
         key = (finding.code, place, finding.direction, finding.gate)
         gravity = SEVERITIES.index(finding.severity)

@@ -8,6 +8,7 @@ import pytest
 
 from gradflow.experiments.inspect import flow_findings as inspected
 from gradflow.experiments.inspect import needs as inspected_needs
+from gradflow.present.watch_words import verdict
 from gradflow.records.watch import BrokenTensor, FlowLayer, FlowSample
 from gradflow.watching import layer_findings, vanishing
 from gradflow.watching.findings import FindingMemory, sample_findings
@@ -184,6 +185,15 @@ def test_vanishing_is_told_once_for_a_module_whichever_layer_is_best():
     assert len(memory.new_of(flow_sample(0, one, other))) == 1
     swapped = (flow_layer(0.2, 60), flow_layer(0.1, 60, layer=1))
     assert memory.new_of(flow_sample(1, *swapped)) == ()
+
+
+def test_a_cut_is_told_once_for_a_module_and_holds_for_all_its_layers():
+    """What is detached is the state of the whole stack, at one place."""
+    curve = tuple(-0.1 * d if d < 20 else None for d in range(60))
+    layers = [flow_layer(0.9, log10_dL_dh=curve, cut_at=20, layer=n, horizon=None) for n in (0, 1)]
+    (told,) = FindingMemory().new_of(flow_sample(0, *layers))
+    assert (told.code, told.layer) == ("GF103", "rnn, layer 0")
+    assert [verdict(layer, [told]) for layer in layers] == ["cut", "cut"]
 
 
 def test_a_finding_that_a_log_already_holds_is_not_told_again():
