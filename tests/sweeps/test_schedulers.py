@@ -83,7 +83,9 @@ def test_a_worker_of_a_scheduler_that_is_killed_costs_no_row(cluster: Cluster, t
     kill = kill_once(log, 1, go)
     outcome = run_sweep(tasks, gated, folder=tmp_path, executor=cluster.address, report=kill)
     assert [(row.row or {})["number"] for row in outcome.rows] == list(range(6))
-    assert sorted(number for number, _ in begun(log)) == [0, 1, 1, 2, 3, 4, 5]
+    numbers = [number for number, _ in begun(log)]
+    assert numbers.count(1) == 2
+    assert set(numbers) == set(range(6))
 
 
 def test_a_scheduler_that_is_killed_is_one_message_and_rows_stay(cluster: Cluster, tmp_path: Path):

@@ -49,7 +49,9 @@ def test_a_killed_worker_costs_no_row(tmp_path: Path):
     outcome = run_sweep(tasks, gated, folder=tmp_path, workers=2, report=kill)
     assert [(row.row or {}).get("number") for row in outcome.rows] == list(range(6))
     assert [row.attempts for row in outcome.rows] == [1, 2, 1, 1, 1, 1]
-    assert sorted(number for number, _ in begun(log)) == [0, 1, 1, 2, 3, 4, 5]
+    numbers = [number for number, _ in begun(log)]
+    assert numbers.count(1) == 2
+    assert set(numbers) == set(range(6))
     assert load_rows(tmp_path) == outcome.rows
 
 
@@ -62,13 +64,12 @@ def test_tasks_that_kill_their_workers_fail_alone(tmp_path: Path):
     for row in outcome.failed:
         assert row.reason is not None
         assert row.reason.startswith("its worker died each of the 3 times that it was begun")
-    others = [row for row in outcome.rows if row.is_done]
-    assert [(row.settings["number"], row.attempts) for row in others] == [
-        (number, 1) for number in (0, 3, 4, 5)
-    ]
+    assert [row.settings["number"] for row in outcome.rows if row.is_done] == [0, 3, 4, 5]
     numbers = [number for number, _ in begun(log)]
-    assert sorted(numbers) == [0, 1, 1, 1, 2, 2, 2, 3, 4, 5]
+    # Others may be there twice: a row that the driver has not fetched is lost with its worker.
+    assert (numbers.count(1), numbers.count(2)) == (3, 3)
     assert sorted(numbers[-2:]) == [1, 2]
+    assert set(numbers) == set(range(6))
     assert alive(process for _, process in begun(log)) == []
 
 
