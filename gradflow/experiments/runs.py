@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from gradflow.errors import UnknownNameError, nearest_name
+from gradflow.errors import SettingError, UnknownNameError, nearest_name
 from gradflow.experiments.run_numbers import (
     SECONDS,
     Numbers,
@@ -68,10 +68,13 @@ def compare_runs(a: RunFolder, b: RunFolder, settings: RunsSettings) -> RunsComp
 
     Raises:
         UnknownNameError: the two have no number in common that a metric names.
+        SettingError: a factor is to judge, and of a metric there is no number in both.
     """
     numbers = [
         number for metric in settings.metric for number in _compared(metric, a, b, settings.factor)
     ]
+    if settings.factor is not None:
+        _require_judged(settings.metric, numbers)
     same_command = a.command == b.command
     names = None if same_command else [name for name in a.settings if name in b.settings]
     return RunsComparison(
@@ -96,6 +99,22 @@ def _compared(
     if not shared:
         raise _no_such(metric, {*_names(a), *_names(b), SECONDS})
     return [_number(place, of_a[place], of_b[place], factor) for place in sorted(shared, key=_name)]
+
+
+def _require_judged(metrics: Sequence[str], numbers: Sequence[ComparedNumber]) -> None:
+    """Raise SettingError where nothing of a metric could be judged: that would pass whatever is."""
+    for metric in metrics:
+        named = [number for number in numbers if is_named(number.metric, metric)]
+        if not any(map(_is_in_both, named)):
+            of = f" ({named[0].what})" if named else ""
+            raise SettingError(
+                f"--factor judges numbers that both runs have, and there is no {metric}{of} in "
+                "both. Compare runs of the same tasks, or name another --metric."
+            )
+
+
+def _is_in_both(number: ComparedNumber) -> bool:
+    return number.a is not None and number.b is not None
 
 
 def _numbers(metric: str, a: RunFolder, b: RunFolder) -> tuple[Numbers, Numbers]:
@@ -150,12 +169,15 @@ def _checks(numbers: Sequence[ComparedNumber], factor: float | None) -> Iterable
         return
     side = "at most" if factor >= 1 else "at least"
     for metric in dict.fromkeys(number.metric for number in numbers):
-        judged = [number for number in numbers if number.metric == metric]
+        named = [number for number in numbers if number.metric == metric]
+        judged = [number for number in named if _is_in_both(number)]
         past = [number for number in judged if number.past]
         detail = f"{len(judged) - len(past)} of {len(judged)}"
         if past:
             first = past[0]
             detail += f"; of {first.what}: {first.a:.6g}, then {first.b:.6g}"
+        if len(judged) < len(named):
+            detail += f"; {len(named) - len(judged)} not in both, and not judged"
         name = f"{metric} is {side} {factor:g} times what it was"
         yield Check(name, not past, detail)
 

@@ -147,6 +147,8 @@ def _flat(row: StoredRow) -> Row:
 
 def _compared(number: ComparedNumber) -> Cells:
     judged = "past it" if number.past else "within"
+    if number.a is None or number.b is None:
+        judged = ABSENT
     numbers = (number_text(number.a), number_text(number.b), number_text(number.ratio, 4))
     return (number.metric, number.what, *numbers, judged)
 

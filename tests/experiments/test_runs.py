@@ -100,6 +100,24 @@ def test_a_number_is_found_wherever_it_stands_in_a_result():
     }
 
 
+def test_a_factor_without_a_number_of_both_runs_is_refused():
+    """Two sweeps that have no task in common would pass whatever they took."""
+    a, b = sweep("a", ({"seed": 0}, 0.5)), sweep("b", ({"seed": 1}, 0.5), ({"seed": 2}, 0.5))
+    assert [(n.a, n.b) for n in compare_runs(a, b, asked()).numbers] == [(None, None)]
+    with pytest.raises(SettingError, match=r"no seconds \(tasks that both have done\) in both"):
+        compare_runs(a, b, asked(factor=1.2))
+
+
+def test_a_number_of_one_run_alone_is_not_judged():
+    """It is counted apart from those that are within."""
+    rates = [{"cell": "gru", "rate": 1.0}, {"cell": "lstm", "rate": 1.0}]
+    lost = [{"cell": "gru", "rate": 1.0}, {"cell": "lstm", "rate": None}]
+    comparison = compare_runs(
+        result(1, curves=rates), result(1, curves=lost), asked("rate", factor=2)
+    )
+    assert comparison.checks[0].detail == "1 of 1; 1 not in both, and not judged"
+
+
 def test_a_name_that_is_not_there_offers_the_nearest():
     """Names of numbers, not of words."""
     runs = result(1, exponents=[0.5], cell="gru"), result(2, exponents=[0.6], cell="gru")

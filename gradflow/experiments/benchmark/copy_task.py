@@ -28,6 +28,7 @@ class CopyTask(SequenceTask):
     """
 
     name = "copy"
+    to_have_more = "take more --symbols"
 
     def __init__(self, *, delay: int, symbols: int, alphabet: int) -> None:
         self.delay, self.symbols, self.alphabet = delay, symbols, alphabet

@@ -82,7 +82,7 @@ def require_enough(task: SequenceTask, sizes: Sequence[int], *, overlap: bool = 
         raise SettingError(
             f"training, validation and test sets must not overlap, and at delay {task.delay} the "
             f"{task.name} task has {task.different:,} different sequences for {sum(sizes):,}. "
-            "Lower --train-size and the others, take more --symbols, or say "
+            f"Lower --train-size and the others, {task.to_have_more}, or say "
             "--overlap where-unavoidable: then every set has all of them, and the result says so."
         )
 

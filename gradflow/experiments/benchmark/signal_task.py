@@ -23,6 +23,7 @@ class SignalTask(SequenceTask):
     """
 
     name = "signal"
+    to_have_more = "take a longer --delay or more --distractors"
     outputs, reads = 2, 1
 
     def __init__(self, *, delay: int, distractors: int) -> None:

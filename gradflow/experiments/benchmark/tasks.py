@@ -50,7 +50,8 @@ class SequenceTask(ABC):
 
     `steps` is a sequence's length, `tokens` how many there are (None where the inputs are
     numbers, `input_width` wide), `outputs` the width of the answer, `reads` how many of the last
-    steps the loss is on, `choices` the number of ways to fill each free place (None: endless).
+    steps the loss is on, `choices` the number of ways to fill each free place (None: endless),
+    `to_have_more` what to ask for to have more different sequences.
     """
 
     name: str
@@ -61,6 +62,7 @@ class SequenceTask(ABC):
     outputs: int
     reads: int
     choices: tuple[int, ...] | None
+    to_have_more = "take a longer --delay"
 
     @property
     @abstractmethod

@@ -112,7 +112,7 @@ def train(
             if training.diverged:
                 return training
         _validate(training, network, task, validation, losses)
-        _judge(training, task, rule)
+        _judge(training, rule)
     return training
 
 
@@ -192,7 +192,7 @@ def _validate(
         _diverge(
             training,
             f"the validation loss was {score.loss:.3g} after update {training.updates}, more than "
-            f"{RUNAWAY:g} times where it began",
+            f"{RUNAWAY:g} times the larger of the baseline's and its first",
         )
     if score.loss < training.validations[training.best].score.loss:
         training.best = len(training.validations) - 1
@@ -211,7 +211,7 @@ def _keep(training: Training, weights: Weights) -> None:
     training.weights = {**kept, last: weights}
 
 
-def _judge(training: Training, task: SequenceTask, rule: TrainingRule) -> None:  # noqa: ARG001
+def _judge(training: Training, rule: TrainingRule) -> None:
     """End the training where there is a reason to."""
     if training.stopped:
         return

@@ -66,6 +66,13 @@ def test_sets_that_would_overlap_are_refused_with_the_cure():
         draw_sets(task, (10, 5, 5), seed=0)
 
 
+def test_the_cure_is_one_of_the_task_s_own_options():
+    """A signal task has no symbols to take more of."""
+    with pytest.raises(SettingError, match="a longer --delay or more --distractors") as refused:
+        draw_sets(SignalTask(delay=2, distractors=3), (10, 5, 5), seed=0)
+    assert "--symbols" not in str(refused.value)
+
+
 def test_where_it_is_asked_for_each_set_has_all_sequences():
     """And how many are shared is told."""
     task = CopyTask(delay=10, symbols=1, alphabet=8)
