@@ -7,6 +7,7 @@ from functools import partial
 
 from gradflow.present import benchmark_words as words
 from gradflow.present.benchmark_flow import flow_table
+from gradflow.present.benchmark_losses import losses_table
 from gradflow.present.numbers import ABSENT, number_text
 from gradflow.present.tables import Cells, Column, TextTable
 from gradflow.records.benchmark import (
@@ -23,14 +24,14 @@ from gradflow.records.benchmark import (
 def benchmark_table(result: BenchmarkResult) -> TextTable:
     """Return the outcomes at the same width, and after them all other tables.
 
-    Both comparisons, each with its costs and its gradient flow; learning rates that are stable at
-    short delays alone.
+    Both comparisons, each with its losses, costs and gradient flow; learning rates that are
+    stable at short delays alone.
     """
     wide = _outcomes(result, WIDTH)
     more = [
         table(result, comparison)
         for comparison in (WIDTH, PARAMETERS)
-        for table in (_outcomes, _costs, flow_table)
+        for table in (_outcomes, losses_table, _costs, flow_table)
     ][1:]
     if result.short_rates:
         more.append(_short_rates(result))

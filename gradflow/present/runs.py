@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,6 +18,7 @@ from gradflow.records.sweeps import StoredRow
 Row = dict[str, Any]
 MOST_RATIOS = 20  # a longer comparison shows those that moved most
 _MOST_REASONS, _MOST_NUMBERS = 5, 8
+_SHA256, _DIGITS = re.compile("[0-9a-f]{64}"), 12
 
 
 def listing_table(listing: SweepListing) -> TextTable:
@@ -106,7 +108,7 @@ def _listed(row: StoredRow, number: str, listing: SweepListing) -> Cells:
     values = row.single_values()
     return (
         number,
-        *(_text(row.settings.get(name)) for name in listing.varied),
+        *(_short(_text(row.settings.get(name))) for name in listing.varied),
         row.status,
         str(row.attempts),
         number_text(row.seconds, 3),
@@ -197,6 +199,15 @@ def _text(value: Any) -> str:
     if isinstance(value, float):
         return number_text(value, 4)
     return str(_plain(value))
+
+
+def _short(text: str) -> str:
+    """Return a sha256 as its first digits, which a table has room for; any other text as it is.
+
+    >>> _short("0123456789abcdef" * 4), _short("lstm")
+    ('0123456789ab', 'lstm')
+    """
+    return text[:_DIGITS] if _SHA256.fullmatch(text) else text
 
 
 def _plain(value: Any) -> Any:

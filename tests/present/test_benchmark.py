@@ -19,7 +19,7 @@ from gradflow.present.benchmark_scores import accuracy_figure, cost_figure
 from gradflow.present.theme import alt_text
 from gradflow.records.benchmark import NO_RESULT, BenchmarkResult
 from gradflow.records.benchmark_plan import BenchmarkPlan
-from gradflow.records.benchmark_runs import LearningCurve
+from gradflow.records.benchmark_runs import LearningCurve, Spread
 from tests.present.benchmark_results import USUAL, result
 from tests.present.drawn import line, marks, panels, texts_on_texts, texts_outside
 
@@ -57,11 +57,11 @@ def test_both_comparisons_and_their_costs_are_always_shown(case: BenchmarkResult
     table = benchmark_table(case)
     titles = [table.title.splitlines()[-1], *(part.title for part in table.more)]
     wide, matched = "Same hidden width, 32 units", "Nearest parameter count, to 6,578"
-    for at, title in ((0, wide), (3, matched)):
-        assert titles[at : at + 2] == [title, f"Costs. {title}"]
-        assert titles[at + 2].startswith("Gradient flow")
-        assert titles[at + 2].endswith(title)
-    for part in (table, table.more[2]):
+    for at, title in ((0, wide), (4, matched)):
+        assert titles[at : at + 3] == [title, f"Losses over seeds. {title}", f"Costs. {title}"]
+        assert titles[at + 3].startswith("Gradient flow")
+        assert titles[at + 3].endswith(title)
+    for part in (table, table.more[0], table.more[3], table.more[4]):
         assert len(part.sections) == len(case.tasks)
         assert all("no memory" in section[0] for section in part.sections)
 
@@ -84,6 +84,19 @@ def test_a_row_has_verdict_and_spread_beside_the_baseline():
     assert section[1][-1] == "not learned"
     assert section[1][5:7] == ("0.125", "0.105..0.145")
     assert section[1][1:5] == ("rnn", "torch-default", "32", "0.003")
+
+
+def test_losses_have_their_spread_over_seeds():
+    """A copy's loss over all steps and on recall; of a signal there is one loss."""
+    case = CASES["copy"]
+    row = replace(
+        case.rows[0], loss=Spread(0.25, 0.125, 0.375), recall_loss=Spread(1.5, 1.25, 1.75)
+    )
+    losses = benchmark_table(replace(case, rows=(row,))).more[0]
+    assert losses.rows[0] == ("1", "-", "no memory", "0.9452", "", "2.079", "")
+    assert losses.rows[1][3:] == ("0.25", "0.125..0.375", "1.5", "1.25..1.75")
+    signal = benchmark_table(CASES["signal"]).more[0]
+    assert [len(cells) for cells in signal.rows] == [5] * len(signal.rows)
 
 
 def test_seeds_that_differ_are_counted():
@@ -159,10 +172,10 @@ def test_every_row_is_one_line(name: str, width: int):
 
 def test_the_gradient_at_both_ends_is_a_row_at_each_moment():
     """RNN at T=50: 10^-0.3 a step back, over 49 steps; what is exactly zero is "zero"."""
-    flow = benchmark_table(CASES["signal"]).more[1]
+    flow = benchmark_table(CASES["signal"]).more[2]
     row = next(cells for cells in flow.rows if cells[:2] == ("50", "rnn"))
     assert row == ("50", "rnn", "torch-default", "-15.7", "-14.2", "-12.8", *("-1",) * 3, "0.501")
-    zeros = benchmark_table(CASES["zeros"]).more[1].rows[0]
+    zeros = benchmark_table(CASES["zeros"]).more[2].rows[0]
     assert (zeros[3], zeros[-1]) == ("zero", "-")
 
 

@@ -56,6 +56,15 @@ def test_a_listing_shows_what_varies_and_how_it_went():
     assert listing_table(listing(())).notes == ("There is no such task.",)
 
 
+def test_a_sha256_is_its_first_digits_in_a_table():
+    """The code of a cell that changed: told apart at a glance, and whole in CSV."""
+    codes = ["ab" * 32, "cd" * 32]
+    both = tuple(StoredRow(code[:2], {"code": code}, "waiting") for code in codes)
+    changed = SweepListing("runs/x", both, both, ("code",), ())
+    assert [row[1] for row in listing_table(changed).rows] == ["abababababab", "cdcdcdcdcdcd"]
+    assert [row["code"] for row in listing_rows(changed)] == codes
+
+
 def test_the_csv_of_a_listing_has_every_single_value():
     """A value of the row that is called like a setting keeps its own column."""
     found = list(csv.DictReader(io.StringIO(csv_text(listing_rows(listing())))))
