@@ -26,6 +26,11 @@ def _scheme(value: Any) -> Any:
     return scheme_name(read_scheme(value))
 
 
+def _ascending(delays: tuple[int, ...]) -> tuple[int, ...]:
+    """Return delays from short to long, each once: tables and figures go by their order."""
+    return tuple(sorted(set(delays)))
+
+
 _Scheme = Annotated[str, BeforeValidator(_scheme)]
 _Rate = Annotated[Number, Field(gt=0)]
 _Letters = Annotated[Count, Field(ge=2)]
@@ -35,18 +40,21 @@ class BenchmarkSettings(Settings):
     """What `gradflow benchmark` compares; every field is the flag of the same name.
 
     Everything but the cell, the initialization and the width is shared by all models. `cell`,
-    `init`, `delay` and `learning_rate` are lists, and a value that comes twice counts once.
+    `init`, `delay` and `learning_rate` are lists, and a value that comes twice counts once; delays
+    are sorted.
 
     >>> BenchmarkSettings(learning_rate="1e-2,0.01,0.001").learning_rate
     (0.01, 0.001)
+    >>> BenchmarkSettings(delay="50,10").delay
+    (10, 50)
     """
 
     task: Literal["copy", "signal", "adding"] = Field(
         "copy", description="the task that is learned"
     )
-    delay: Annotated[
-        tuple[Count, ...], BeforeValidator(split_list), AfterValidator(drop_repeats)
-    ] = Field((1, 10, 50), description="the list of delays T, in steps")
+    delay: Annotated[tuple[Count, ...], BeforeValidator(split_list), AfterValidator(_ascending)] = (
+        Field((1, 10, 50), description="the list of delays T, in steps")
+    )
     cell: Names = Field(("rnn", "gru", "lstm"), description="the list of cells to compare")
     init: Annotated[
         tuple[_Scheme, ...], BeforeValidator(split_list), AfterValidator(drop_repeats)

@@ -110,6 +110,8 @@ def test_a_diverged_run_is_data(capsys: pytest.CaptureFixture[str]):
         (["--match", "lstm"], "--match must be a cell and its width"),
         (["--workers", "0"], "--workers must be at least 1"),
         (["--executor", "lokal"], "Did you mean 'local'?"),
+        (["--executor", "lokal", "--dry-run"], "Did you mean 'local'?"),
+        (["--seeds", "1000000"], "1,000,000 runs at most"),
         (["--seeds", "0"], "--seeds must be at least 1"),
         (["--format", "pdf"], "--format knows no 'pdf'"),
     ],

@@ -20,6 +20,8 @@ from gradflow.settings.benchmark import BenchmarkSettings
 
 RULE = 2
 """Which rule of training made a row: to be raised when the rule changes, so rows are made anew."""
+MOST_RUNS = 1_000_000
+"""A larger grid is refused: it is a slip, and making the list of its runs alone fills memory."""
 
 _SHARED = (
     "task",
@@ -67,7 +69,8 @@ def make_grid(settings: BenchmarkSettings) -> Grid:
     """Work out the grid, and refuse what cannot be before anything is trained.
 
     Raises:
-        SettingError: a task without a form at a delay, sets that would overlap, a wrong match.
+        SettingError: a task without a form at a delay, sets that would overlap, a wrong match,
+            more runs than `MOST_RUNS`.
         UnknownNameError, CellLoadError: a cell that does not exist or does not load.
         GateValueError: no cell can have any of the initializations.
     """
@@ -81,7 +84,18 @@ def make_grid(settings: BenchmarkSettings) -> Grid:
     target = match_target(counting, settings.cell, hidden=settings.hidden, match=settings.match)
     left_out: list[LeftOut] = []
     models = _models(settings, counting, target, left_out)
+    _require_few_enough(settings, len(models))
     return Grid(settings, tasks, models, tuple(left_out), target, tuple(notes))
+
+
+def _require_few_enough(settings: BenchmarkSettings, models: int) -> None:
+    runs = models * len(settings.delay) * len(settings.learning_rate) * settings.seeds
+    if runs > MOST_RUNS:
+        raise SettingError(
+            f"a benchmark makes {MOST_RUNS:,} runs at most; {models} models, "
+            f"{len(settings.delay)} delays, {len(settings.learning_rate)} learning rates and "
+            f"{settings.seeds:,} seeds are {runs:,}. Ask for fewer --seeds."
+        )
 
 
 def embedding_width(settings: BenchmarkSettings) -> int:

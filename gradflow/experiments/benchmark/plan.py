@@ -15,6 +15,7 @@ from gradflow.records.benchmark_plan import BenchmarkPlan
 from gradflow.settings.benchmark import BenchmarkSettings
 from gradflow.settings.sweeps import SweepOptions
 from gradflow.sweeps import plan_sweep
+from gradflow.sweeps.executors import require_executor
 
 # Seconds on one core of 2025, from timing the presets: an estimate before any run is stored.
 _RUN, _STEP, _STEP_OF_OWN_CELL, _MULTIPLY_ADD = 0.6, 6e-5, 4e-4, 5e-11
@@ -27,6 +28,7 @@ def plan_benchmark(settings: BenchmarkSettings, folder: Path, how: SweepOptions)
     Raises:
         RequestError: what `run_benchmark` would refuse.
     """
+    require_executor(how.executor)
     grid = make_grid(settings)
     plan = plan_sweep(
         benchmark_tasks(grid),
