@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from gradflow.present.outputs import Row
 from gradflow.present.report.question import Question
@@ -12,6 +13,7 @@ from gradflow.records import Check
 from gradflow.records.report import LeftOut, StoredRun
 
 Facts = tuple[tuple[str, str], ...]
+Tone = Literal["good", "warned", "bad", "plain"]
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,12 @@ class ReportEntry:
         return tuple(note for note in notes if note.casefold() not in said)
 
     @property
+    def grave(self) -> tuple[Any, ...]:
+        """The findings of the result that are more than information."""
+        found: tuple[Any, ...] = getattr(self.run.result, "findings", ())
+        return tuple(finding for finding in found if finding.severity != "info")
+
+    @property
     def failed(self) -> tuple[Check, ...]:
         """The checks that did not hold."""
         return tuple(check for check in self.checks if not check.passed)
@@ -104,13 +112,34 @@ class Report:
         return not self.left_out and all(check.passed for check in self.checks)
 
     @property
+    def grave(self) -> int:
+        """How many findings of all results are more than information."""
+        return sum(len(entry.grave) for entry in self.entries)
+
+    @property
+    def tone(self) -> Tone:
+        """How the outcome is marked: "bad" where a check failed, "warned" by findings alone.
+
+        "plain" where nothing could be judged.
+        """
+        if not self.passed:
+            return "bad"
+        if self.grave:
+            return "warned"
+        return "good" if self.checks else "plain"
+
+    @property
     def verdict(self) -> str:
         """The outcome in a sentence."""
         count = len(self.entries)
         results = f"{count} result" + ("" if count == 1 else "s")
         missing = len(self.left_out)
         tail = f"; {missing} of {count + missing} could not be shown" if missing else ""
-        return f"{checks_sentence(self.checks)[:-1]} in {results}{tail}."
+        findings = f"{self.grave} finding" + (" warns" if self.grave == 1 else "s warn")
+        if not self.checks and self.grave:
+            return f"{findings[:1].upper()}{findings[1:]} in {results}{tail}."
+        warned = f"; {findings}" if self.grave else ""
+        return f"{checks_sentence(self.checks)[:-1]} in {results}{warned}{tail}."
 
 
 def checks_sentence(checks: Sequence[Check]) -> str:

@@ -13,7 +13,15 @@ from gradflow.present.report.page import LARGEST, page_html
 from gradflow.present.tables import Column, TextTable
 from gradflow.records.report import LeftOut
 from tests.present.every_figure import COMMANDS
-from tests.present.report.stored import EVIL, Page, decay_run, evil_run, whole_page, whole_report
+from tests.present.report.stored import (
+    EVIL,
+    Page,
+    decay_run,
+    every_run,
+    evil_run,
+    whole_page,
+    whole_report,
+)
 
 
 @pytest.fixture(scope="module")
@@ -189,3 +197,21 @@ def test_the_same_results_make_the_same_page() -> None:
     """No date and no random name: two reports can be compared."""
     pages = [page_html(build_report([decay_run()], formats=())) for _ in range(2)]
     assert pages[0] == pages[1]
+
+
+def test_what_a_finding_warns_of_is_no_success() -> None:
+    """A tick stands above results without warnings alone, and above something that was checked."""
+    (watched,) = (run for run in every_run() if run.result.command == "watch")
+    warned = build_report([watched], formats=())
+    assert (warned.tone, warned.grave) == ("warned", len(warned.entries[0].grave))
+    assert warned.grave > 0
+    (header,) = Page(page_html(warned)).all("header")
+    assert re.search(r"\d+ findings? warns? in 1 result\.", header.text.replace("\n", " "))
+    assert "\u2713" not in header.text
+    checked = build_report([watched, decay_run()], formats=())
+    assert checked.tone == "warned"
+    assert re.search(r"checks? passed in 2 results; \d+ findings? warns?\.", checked.verdict)
+    quiet = replace(watched, result=replace(watched.result, findings=()))
+    plain = build_report([quiet], formats=())
+    assert (plain.tone, plain.verdict) == ("plain", "There was nothing to check in 1 result.")
+    assert build_report([decay_run()], formats=()).tone == "good"
