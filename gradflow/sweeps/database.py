@@ -14,6 +14,7 @@ from gradflow.records.sweeps import DONE, FAILED, WAITING, StoredRow
 
 DATABASE = "sweep.sqlite"
 VERSION = 1
+_TABLES = {"grid", "rows"}
 # `details` holds what is, or contains, a list (a learning curve), `row` all else: ten thousand rows
 # are listed without reading the former.
 SCHEMA = f"""
@@ -53,10 +54,21 @@ def values_of(row: StoredRow) -> tuple[str | int | float | None, ...]:
 
 
 def row_of(values: Sequence[Any]) -> StoredRow:
-    """Return the row that a line of `SELECT_GRID` or `SELECT_ALL` is."""
+    """Return the row that a line of `SELECT_GRID` or `SELECT_ALL` is.
+
+    Raises:
+        ValueError: it was changed by another hand, and is no JSON any more.
+    """
     key, settings, status, reason, attempts, started, seconds, plain, details = values
-    row = None if plain is None else json.loads(plain) | json.loads(details or "{}")
-    return StoredRow(key, json.loads(settings), status, reason, row, attempts, started, seconds)
+    try:
+        asked = json.loads(settings)
+        row = None if plain is None else json.loads(plain) | json.loads(details or "{}")
+    except ValueError:
+        raise ValueError(
+            f"the row of key {key} is damaged, no JSON. Delete it (DELETE FROM rows WHERE key = "
+            f"'{key}') and run the same command again"
+        ) from None
+    return StoredRow(key, asked, status, reason, row, attempts, started, seconds)
 
 
 def require_version(database: sqlite3.Connection, path: Path) -> int:
@@ -65,6 +77,12 @@ def require_version(database: sqlite3.Connection, path: Path) -> int:
     Raises:
         RunFolderError: it is of another gradflow, or another program.
     """
+    tables = database.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
+    if foreign := sorted({name for (name,) in tables} - _TABLES):
+        raise RunFolderError(
+            f"{str(path)!r} is the database of another program (it has a table "
+            f"{foreign[0]!r}). Name another folder."
+        )
     version = int(database.execute("PRAGMA user_version").fetchone()[0])
     if version not in (0, VERSION):
         raise RunFolderError(

@@ -155,6 +155,27 @@ def test_a_file_that_is_no_database_is_named(tmp_path: Path):
     assert (tmp_path / "sweep.sqlite").read_text().startswith("these are my notes")
 
 
+def test_a_database_of_another_program_is_left_alone(tmp_path: Path):
+    """Its tables say so; none of ours is added."""
+    with closing(sqlite3.connect(tmp_path / "sweep.sqlite")) as database:
+        database.execute("CREATE TABLE notes (text)")
+    for use in (RowStore, load_rows):
+        with pytest.raises(RunFolderError, match=r"of another program \(it has a table 'notes'\)"):
+            use(tmp_path)
+    with closing(sqlite3.connect(tmp_path / "sweep.sqlite")) as database:
+        assert database.execute("SELECT name FROM sqlite_schema").fetchall() == [("notes",)]
+
+
+def test_a_row_that_is_no_json_is_named_with_the_cure(store: RowStore, tmp_path: Path):
+    """Which row it is, and how to be rid of it; that done, its task waits again."""
+    store._database.execute("UPDATE rows SET row = '{' WHERE key = ?", (TASKS[1].key,))
+    with pytest.raises(RunFolderError, match=f"row of key {TASKS[1].key} is damaged") as damaged:
+        load_rows(tmp_path)
+    cure = str(damaged.value).split("(")[1].split(")")[0]
+    store._database.execute(cure)
+    assert {row.status for row in load_rows(tmp_path)} == {"waiting"}
+
+
 def test_rows_of_a_later_version_are_left_alone(tmp_path: Path):
     """Their tables may mean something else."""
     with closing(sqlite3.connect(tmp_path / "sweep.sqlite")) as database:

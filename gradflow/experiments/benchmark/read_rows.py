@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from gradflow.errors import RunFolderError
 from gradflow.records.base import Json, array_from_list
 from gradflow.records.benchmark_runs import (
     DIVERGED,
@@ -48,8 +49,21 @@ def read_runs(rows: Iterable[Stored], cells: Mapping[str, str]) -> list[Benchmar
     Args:
         rows: of a sweep; each is done or failed.
         cells: a cell's name in a run's settings to the name that the user gave.
+
+    Raises:
+        RunFolderError: a row is not as `train_one` returns it.
     """
-    return [_read(stored, cells) for stored in rows]
+    runs = []
+    for stored in rows:
+        try:
+            runs.append(_read(stored, cells))
+        except (KeyError, TypeError, AttributeError) as problem:
+            raise RunFolderError(
+                f"the stored row of key {stored.key} is no run of this benchmark: it was changed, "
+                f"or made by other code ({type(problem).__name__}: {problem}). Delete the row from "
+                "sweep.sqlite, or name another folder with --out."
+            ) from None
+    return runs
 
 
 def _read(stored: Stored, cells: Mapping[str, str]) -> BenchmarkRun:
@@ -80,6 +94,8 @@ def _failed(reason: str | None) -> Json:
 
 def _trained(row: Mapping[str, Any]) -> Json:
     """Return what a row tells, diverged or not."""
+    if not row["data"].keys() >= {"fingerprint", "shared"}:  # compared with those of other rows
+        raise KeyError("data")
     best = next((point for point in row["curve"] if point["update"] == row["best_update"]), None)
     return {
         "status": DIVERGED if row["stopped"] == "diverged" else DONE,

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from gradflow.config import resolve_settings
+from gradflow.errors import RunFolderError
 from gradflow.experiments.benchmark import compare, plan_benchmark, run_benchmark
 from gradflow.experiments.benchmark.grid import make_grid
 from gradflow.records.benchmark import (
@@ -130,3 +134,15 @@ def test_gradient_flow_decides_who_learns(tmp_path: Path):
     assert rows["torch-default"].verdict == NOT_LEARNED
     starts = {run.init: run.profiles[0].log10_norms["h"][0] for run in result.runs if run.profiles}
     assert starts["forget-bias:2"] - starts["torch-default"] > 6.0
+
+
+@pytest.mark.parametrize("lost", ["data", "curve", "profiles", "costs"])
+def test_a_row_of_another_shape_is_named(tmp_path: Path, lost: str):
+    """One that somebody changed: no fault of the program, and no result without it."""
+    asked = settings(cell="rnn")
+    run_benchmark(asked, folder=tmp_path, executor="serial")
+    first, *others = load_rows(tmp_path)
+    assert first.row is not None
+    changed = replace(first, row={name: first.row[name] for name in first.row if name != lost})
+    with pytest.raises(RunFolderError, match=f"row of key {first.key} is no run.*{lost}"):
+        compare(make_grid(asked), [changed, *others])
