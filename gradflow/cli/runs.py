@@ -1,10 +1,10 @@
-"""`gradflow runs`: what is in a sweep's run folder, and how do two runs differ?"""
+"""`gradflow runs`: what is in a run folder, and how do two runs differ?"""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -25,6 +25,7 @@ from gradflow.cli.options import (
 from gradflow.cli.streams import say, write_result, write_table
 
 if TYPE_CHECKING:
+    from gradflow.config import RunsSettings
     from gradflow.present.tables import TextTable
     from gradflow.records.runs import RunFolder, RunsComparison, SweepListing
 
@@ -38,7 +39,7 @@ def runs(
         TextList,
         typer.Argument(
             metavar="DIR | compare A B",
-            help="The run folder of a sweep; or compare, and two run folders of any command.",
+            help="A run folder; or compare, and two run folders of any command.",
             show_default=False,
         ),
     ] = None,
@@ -71,10 +72,11 @@ def runs(
     debug: Debug = False,
     force: Force = False,
 ) -> None:
-    """What is in a sweep's run folder, and how do two runs differ?
+    """What is in a run folder, and how do two runs differ?
 
-    Lists the tasks of a sweep, also while it runs; or sets two runs of any
-    command side by side. Nothing is stored.
+    Lists the tasks of a sweep, also while it runs; of another command, its
+    stored result. Or sets two runs of any command side by side. Nothing is
+    stored.
     """
     from gradflow.config import RunsSettings, resolve_settings
     from gradflow.experiments.runs import compare_runs, list_sweep
@@ -83,6 +85,8 @@ def runs(
     flags = {"what": what, "failed": failed, "metric": metric, "factor": factor, "seed": seed}
     settings = resolve_settings(RunsSettings, flags=flags, environment=os.environ, config=config)
     folders = settings.folders()
+    if len(folders) == 1 and holds_result_alone(Path(folders[0])):
+        show_stored(Path(folders[0]), shown, settings)
     result: SweepListing | RunsComparison
     if len(folders) == 1:
         from gradflow.present.runs import listing_rows, listing_table
@@ -96,6 +100,44 @@ def runs(
         result = compare_runs(first, second, settings)
         table, rows = comparison_table(result), comparison_rows(result)
     _deliver(result, shown, table, rows)
+
+
+def holds_result_alone(folder: Path) -> bool:
+    """Return whether a folder has a stored result, or the log of a watch, and no sweep."""
+    from gradflow.records.watch_log import LOG_NAME
+    from gradflow.sweeps import has_rows
+
+    return not has_rows(folder) and any(
+        (folder / name).is_file() for name in ("result.json", LOG_NAME)
+    )
+
+
+def show_stored(folder: Path, shown: str, settings: RunsSettings) -> NoReturn:
+    """Show the stored result of a command that is no sweep, and end the command.
+
+    Raises:
+        SettingError: what is for the tasks of a sweep alone was asked for.
+        RunFolderError: the result cannot be read.
+    """
+    from gradflow.documents import csv_text, json_text
+    from gradflow.errors import SettingError
+    from gradflow.present.notebook import PRESENTERS
+    from gradflow.store import load_result
+
+    result = load_result(folder)
+    if settings.failed or result.command not in PRESENTERS:
+        raise SettingError(
+            f"the tasks of a sweep are what fails and is listed; {str(folder)!r} holds a result of "
+            f"gradflow {result.command}. Leave --failed out."
+        )
+    outputs = PRESENTERS[result.command](result)
+    if shown == "json":
+        write_result(json_text(result.to_json()))
+    elif shown == "csv":
+        write_result(csv_text(outputs.rows))
+    else:
+        write_table(outputs.table)
+    raise typer.Exit(0)
 
 
 def _deliver(

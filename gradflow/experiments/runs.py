@@ -1,4 +1,4 @@
-"""What is in a sweep's run folder, and how do two runs differ?"""
+"""What is in a run folder, and how do two runs differ?"""
 
 from __future__ import annotations
 

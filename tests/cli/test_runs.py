@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ import pytest
 
 from gradflow.sweeps import SweepTask, run_sweep
 from tests.cli.terminal import SMALL, in_process, in_shell
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(autouse=True)
@@ -124,3 +127,22 @@ def test_listing_needs_no_torch(tmp_path: Path):
     (tmp_path / "torch" / "__init__.py").write_text("raise OSError('loaded')")
     answer = in_shell(tmp_path, "runs", "run", path=tmp_path)
     assert (answer.code, answer.err) == (0, "")
+
+
+def test_a_result_of_another_command_is_shown_as_it_was(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+):
+    """A decay by its table, a watched training by its log; nothing is measured again."""
+    asked = ["--cell", "lstm", "--steps", "30", "--hidden", "4"]
+    first = in_process(capsys, "decay", *asked, "--out", "decay")
+    shown = in_process(capsys, "runs", "decay")
+    assert (shown.code, shown.out) == (0, first.out)
+    document = json.loads(in_process(capsys, "runs", "decay", "--format", "json").out)
+    assert document == json.loads((tmp_path / "decay" / "result.json").read_text())
+    Path("watched").mkdir()
+    shutil.copy(ROOT / "examples" / "watched_training.jsonl", "watched/watch.jsonl")
+    watched = in_process(capsys, "runs", "watched")
+    assert (watched.code, "horizon" in watched.out) == (0, True)
+    refused = in_process(capsys, "runs", "decay", "--failed")
+    assert refused.code == 2
+    assert "Leave --failed out" in refused.err
