@@ -119,5 +119,12 @@ def _caption(result: BenchmarkResult) -> str:
 
 
 def _reach(values: FloatArray) -> str:
+    """Return the first number's share of the last, from log10 of both.
+
+    >>> _reach(np.array([-4.16, 0.0])), _reach(np.array([-579.4, -1.5]))
+    ('10^-4.2', '10^-578')
+    """
     share = float(values[0] - values[-1])
-    return f"10^{share:.2g}" if np.isfinite(share) else "nothing"
+    if not np.isfinite(share):
+        return "nothing"
+    return f"10^{share:.0f}" if abs(share) >= 10.0 else f"10^{share:.2g}"
