@@ -72,4 +72,13 @@ def _cells(result: BenchmarkResult, row: BenchmarkRow) -> Cells:
 
 
 def _end(profile: FloatArray | None, place: int) -> str:
-    return ABSENT if profile is None else log10_text(float(profile[place]), 3)
+    """Return an end of a profile, never with an exponent of its own: it is one already.
+
+    >>> import numpy as np
+    >>> _end(np.array([-1234.5, -1.25]), 0), _end(np.array([-1234.5, -1.25]), 1)
+    ('-1234', '-1.25')
+    """
+    if profile is None:
+        return ABSENT
+    value = float(profile[place])
+    return f"{value:.0f}" if 1000.0 <= abs(value) < math.inf else log10_text(value, 3)

@@ -170,7 +170,10 @@ def _costs(result: BenchmarkResult, comparison: str) -> TextTable:
 def _cost(result: BenchmarkResult, row: BenchmarkRow) -> Cells:
     def cost(name: str, digits: int = 3, scale: float = 1.0) -> str:
         spread = row.costs.get(name)
-        return ABSENT if spread is None else number_text(spread.mean * scale, digits)
+        if spread is None:
+            return ABSENT
+        value = spread.mean * scale
+        return f"{value:.0f}" if 1e3 <= value < 1e6 else number_text(value, digits)
 
     def count(name: str) -> str:
         spread = row.costs.get(name)

@@ -99,6 +99,14 @@ def test_losses_have_their_spread_over_seeds():
     assert [len(cells) for cells in signal.rows] == [5] * len(signal.rows)
 
 
+def test_seconds_of_a_long_training_are_written_out():
+    """4321 s, and no 4.32e+03."""
+    case = CASES["signal"]
+    costs = {**case.rows[0].costs, "training_seconds": Spread(4321.4, 4000.0, 4600.0)}
+    row = replace(case.rows[0], costs=costs)
+    assert "4321" in benchmark_table(replace(case, rows=(row,))).more[1].rows[0]
+
+
 def test_seeds_that_differ_are_counted():
     """One of two seeds learned."""
     case = CASES["signal"]
