@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 HORIZON_LOG10 = -3.0  # the horizon is where the gradient has fallen to 1e-3 of lag 0
+_LEVEL = 1e-9  # nats over all late lags: a smaller fall is rounding
 
 
 @dataclass(frozen=True)
@@ -17,7 +18,7 @@ class Memory:
     """How long a curve lasts: `horizon` and `half_life` in lags, `rate` in nats per lag.
 
     `horizon` is None where the curve does not fall to 1e-3 within its lags; `half_life` None where
-    it does not fall.
+    it does not fall, or by no more than rounding.
     """
 
     horizon: float | None
@@ -64,4 +65,5 @@ def _half_life(lags: FloatArray, logs: FloatArray) -> tuple[float | None, float 
         return None, None
     centred = steps[late] - steps[late].mean()
     rate = float((centred * values[late]).sum() / (centred**2).sum())
-    return (-math.log(2.0) / rate if rate < 0 else None), rate
+    falls = rate * (steps[late][-1] - steps[late][0]) < -_LEVEL
+    return (-math.log(2.0) / rate if falls else None), rate

@@ -79,6 +79,8 @@ def test_a_horizon_that_is_not_reached_is_none():
     lags = np.arange(20.0)
     assert memory_of(lags, -0.1 * lags).horizon is None
     assert memory_of(lags, 0.1 * lags).half_life is None
+    assert memory_of(lags, -1e-17 * lags).half_life is None  # rounding is no fall
+    assert memory_of(lags, -1e-6 * lags).half_life == pytest.approx(math.log10(2.0) / 1e-6)
 
 
 def test_a_curve_that_comes_up_again_is_not_forgotten():

@@ -6,11 +6,12 @@ import warnings
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from gradflow.checkpoints.layers import Checkpoint, FoundLayer, FoundModule
 from gradflow.engine.unrolled import UnrolledLayer
 from gradflow.errors import ShapeError
+from gradflow.experiments.inspect.axes import Axes, find_axes
 from gradflow.experiments.inspect.batch import Batch, Layout
 from gradflow.experiments.inspect.fused import fused_layer, output_gap
 from gradflow.experiments.inspect.gradients import RanModule
@@ -36,8 +37,8 @@ def plain_input(width: int, steps: int, seed: int) -> Tensor:
 def data_of_layers(batch: Batch | None, layout: Layout | None) -> Batch | None:
     """Return data as bare layers take them: (time, batch, input) in float64, with lengths.
 
-    Where the layout is not said, the number of lengths tells the batch axis; else time is first,
-    as torch's layers have it by default.
+    Where the layout is not said, the number of lengths or of targets tells the batch axis; else
+    time is first, as torch's layers have it by default.
     """
     if batch is None or not isinstance(batch.inputs, Tensor):
         return None
@@ -45,12 +46,28 @@ def data_of_layers(batch: Batch | None, layout: Layout | None) -> Batch | None:
     x = x.unsqueeze(1) if x.dim() == 2 else x
     if x.dim() != 3:
         return None
-    turned = layout == "batch_first"
-    if layout is None and lengths is not None and len(lengths) != x.shape[1]:
-        turned = len(lengths) == x.shape[0]
-    x = x.transpose(0, 1) if turned else x
+    x = x.transpose(0, 1) if _axes_alone(x, batch, layout).batch == 0 else x
     fits = lengths is not None and len(lengths) == x.shape[1] and int(lengths.max()) <= len(x)
     return Batch(x, None, lengths if fits else None)
+
+
+def _axes_alone(x: Tensor, batch: Batch, layout: Layout | None) -> Axes:
+    return find_axes(x, batch, None, layout, usual=1)
+
+
+def layout_note(
+    model: nn.Module | None, batch: Batch | None, layout: Layout | None
+) -> tuple[str, ...]:
+    """Return that a file's data were read time first, where nothing tells their axes apart."""
+    x = None if batch is None else batch.inputs
+    if model is not None or batch is None or not isinstance(x, Tensor) or x.dim() != 3:
+        return ()
+    if _axes_alone(x, batch, layout).known:
+        return ()
+    return (
+        f"Nothing tells which axis of the data is time; the first is taken: {x.shape[0]} steps of "
+        f"{x.shape[1]} samples. --layout batch_first takes the second.",
+    )
 
 
 def run_alone(

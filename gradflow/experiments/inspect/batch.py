@@ -148,11 +148,15 @@ def first_tensor(answer: object) -> Tensor:
 
 def _parts(batch: object) -> tuple[object, object, object]:
     if isinstance(batch, Mapping):
+        lower = {str(key).lower(): value for key, value in batch.items()}  # X and y are usual
         found = [
-            next((batch[key] for key in names if key in batch), None) for names in _KEYS.values()
+            next((lower[key] for key in names if key in lower), None) for names in _KEYS.values()
         ]
         if found[0] is None:
-            raise ShapeError(f"a batch has inputs under the key 'inputs'; got {list(batch)}.")
+            known = ", ".join(repr(key) for key in _KEYS["inputs"])
+            raise ShapeError(
+                f"a batch has inputs under one of the keys {known}; got {list(batch)}."
+            )
         return found[0], found[1], found[2]
     if isinstance(batch, tuple | list) and not isinstance(batch, PackedSequence):
         if not 1 <= len(batch) <= 3:

@@ -106,7 +106,7 @@ def _not_finite(layer: Measured) -> list[Finding]:
         for t, state in enumerate(trace.states):
             for name, part in zip(layer.found.cell.parts, state, strict=True):
                 if not bool(torch.isfinite(part).all()):
-                    text = f"The state {name} is not finite from step {t} on."
+                    text = _not_finite_text(name, t, trace.inputs)
                     return [make_finding("GF303", "error", text, place=layer.found, value=t)]
     if layer.gradients is None:
         return []
@@ -117,6 +117,12 @@ def _not_finite(layer: Measured) -> list[Finding]:
             text = f"dL/d{name} is not finite; on the way back it begins at step {broken[-1]}."
             return [make_finding("GF303", "error", text, place=layer.found, value=broken[-1])]
     return []
+
+
+def _not_finite_text(name: str, t: int, inputs: Tensor) -> str:
+    if bool(torch.isfinite(inputs[t]).all()):
+        return f"The state {name} is not finite from step {t} on."
+    return f"What the layer reads at step {t} is not finite; nor is its state {name} from there on."
 
 
 def reading_order(gradients: Sequence[StateGradients], traces: Sequence[CellTrace]) -> Tensor:

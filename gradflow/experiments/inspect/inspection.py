@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from gradflow.checkpoints.layers import FoundLayer, load_checkpoint
 from gradflow.engine.lag_windows import BUDGET
 from gradflow.errors import CellLoadError
-from gradflow.experiments.inspect.alone import data_of_layers, run_alone
+from gradflow.experiments.inspect.alone import data_of_layers, layout_note, run_alone
 from gradflow.experiments.inspect.axes import axis_findings, find_axes
 from gradflow.experiments.inspect.batch import Batch, Layout, read_batch
 from gradflow.experiments.inspect.devices import computing_on, moved
@@ -159,8 +159,7 @@ def inspect_subject(
     else:
         data = data_of_layers(subject.batch, settings.layout)
         ran = run_alone(subject.found, steps=plain_steps(settings), seed=settings.seed, data=data)
-    # of an input that is nobody's fewer windows will do
-    budget = BUDGET if subject.batch is not None else BUDGET / 3
+    budget = BUDGET if subject.batch is not None else BUDGET / 3  # fewer do where it is nobody's
     measured = _measure(ran, progress, budget)
     for each in ran:
         own = [m for m in measured if any(m.found is found for found in each.watched.layers)]
@@ -172,6 +171,7 @@ def inspect_subject(
         input_facts=input_facts(subject.batch, settings, loss),
         model=subject.model,
         found=subject.found,
+        extra_notes=layout_note(subject.model, subject.batch, settings.layout),
         known=known,
     )
     environment = provenance("inspect", settings, watch)

@@ -29,6 +29,7 @@ def inspect_result(
     input_facts: dict[str, Any],
     model: nn.Module | None,
     found: Checkpoint,
+    extra_notes: tuple[str, ...] = (),
     known: frozenset[FindingKey] = frozenset(),
 ) -> InspectResult:
     """Return the result: findings that are selected and not known, the gravest first."""
@@ -40,11 +41,9 @@ def inspect_result(
         chosen = [replace(f, severity="info") if f.code == "GF207" else f for f in chosen]
     ordered = sorted(chosen, key=lambda f: -SEVERITIES.index(f.severity))
     left = len(selected) - len(chosen)
-    notes = [f"{left} findings of the baseline are left out."] if left else []
-    notes += (
-        [f"{unasked} findings of codes that were not asked for are left out."] if unasked else []
-    )
-    notes += [*found.notes, *_notes(model), *_not_called(layers, found)]
+    notes = [f"Left out: {_counted(left)} of the baseline."] if left else []
+    notes += [f"Left out: {_counted(unasked)} of codes that were not asked for."] if unasked else []
+    notes += [*found.notes, *extra_notes, *_notes(model), *_not_called(layers, found)]
     return InspectResult(
         layers=tuple(layers),
         findings=tuple(ordered),
@@ -144,9 +143,9 @@ def _notes(model: nn.Module | None) -> list[str]:
 def _first_line(findings: Sequence[Finding], left: int, unasked: int) -> str:
     grave = [finding for finding in findings if finding.severity != "info"]
     if not grave and left:
-        return f"Gradient flow: nothing new; {left} findings of the baseline are left out."
+        return f"Gradient flow: nothing new; {_counted(left)} of the baseline left out."
     if not grave and unasked:
-        return f"Gradient flow: nothing of the codes asked for; {unasked} findings of others."
+        return f"Gradient flow: nothing of the codes asked for; {_counted(unasked)} of others."
     if not grave:
         return f"Gradient flow: no warning. Verdict: {FINE}."
     first = grave[0]
@@ -161,18 +160,27 @@ def _memory_line(
     measured = [layer for layer in layers if layer.lag]
     if not measured:
         return "No layer could be measured by lag."
-    open_ended = [layer for layer in measured if layer.horizon is None]
-    if open_ended:
-        layer = open_ended[0]
+    layer = max(measured, key=_longest_known)
+    if layer.horizon is None:
         text = f"not reached within {layer.lag[-1]} steps"
     else:
-        layer = max(measured, key=lambda each: each.horizon or 0.0)
         text = f"{layer.horizon:.3g} steps"
         if any((f.code, f.severity) == ("GF101", "info") for f in findings):
             text += f" of {layer.lag[-1]}; if the task needs more, say --needs-lag N"
     need = f", {settings.needs_lag} needed" if settings.needs_lag is not None else ""
     half = "it does not fall" if layer.half_life is None else f"half-life {layer.half_life:.3g}"
     return f"Memory horizon: {text}{need} ({layer.title}, {layer.direction}; {half})."
+
+
+def _longest_known(layer: InspectedLayer) -> tuple[float, bool]:
+    """Return how far a layer is known to reach, and whether it may reach further."""
+    if layer.horizon is None:
+        return float(layer.lag[-1]), True
+    return layer.horizon, False
+
+
+def _counted(count: int) -> str:
+    return "1 finding" if count == 1 else f"{count} findings"
 
 
 def _input_line(facts: dict[str, Any]) -> str:

@@ -80,7 +80,7 @@ def make_model(spec: str) -> nn.Module:
                 f"{type(problem).__name__}: {first}"
             ) from problem
     if not isinstance(made, nn.Module):
-        raise CellLoadError(f"--model {spec} makes a {type(made).__name__}, no torch.nn.Module.")
+        raise CellLoadError(f"--model {spec} makes no torch.nn.Module but {type(made).__name__}.")
     return made
 
 

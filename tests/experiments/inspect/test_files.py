@@ -13,7 +13,7 @@ from gradflow.errors import CellLoadError, GradflowError, ShapeError
 from gradflow.experiments.inspect import inspect
 from gradflow.records.inspect import InspectResult
 from tests.data import inspected_models as models
-from tests.experiments.inspect.looks import draw
+from tests.experiments.inspect.looks import draw, one
 
 
 def test_a_file_of_weights_is_inspected_alone(tmp_path: Path):
@@ -42,6 +42,48 @@ def test_a_file_is_run_on_data_with_lengths_in_either_layout(tmp_path: Path, bat
         assert layer.lag[-1] == 12
         assert layer.windows[0] == 8  # of 2 steps there are no three to begin at
         assert layer.windows[-1] == 1
+
+
+@pytest.mark.parametrize("key", ["X", "inputs"])
+def test_a_file_is_run_on_data_whose_targets_tell_the_layout(tmp_path: Path, key: str):
+    """Six targets of six samples, whatever case the key has; nothing is left to be said of it."""
+    torch.manual_seed(0)
+    torch.save(nn.LSTM(3, 5).state_dict(), tmp_path / "weights.pt")
+    result = inspect(tmp_path / "weights.pt", {key: draw(6, 20, 3), "y": draw(6, 2)})
+    assert result.layers[0].lag[-1] == 20
+    assert not any("--layout" in note for note in result.notes)
+
+
+def test_a_layout_that_nothing_tells_is_said(tmp_path: Path):
+    """Time is taken first, as torch's layers have it; the other way is one option away."""
+    torch.save(nn.LSTM(3, 5).state_dict(), tmp_path / "weights.pt")
+    result = inspect(tmp_path / "weights.pt", draw(6, 20, 3))
+    assert result.layers[0].lag[-1] == 6
+    assert any("6 steps of 20 samples" in note and "--layout" in note for note in result.notes)
+    said = inspect(tmp_path / "weights.pt", draw(6, 20, 3), layout="batch_first")
+    assert said.layers[0].lag[-1] == 20
+    assert not any("--layout" in note for note in said.notes)
+
+
+def test_data_that_are_not_finite_are_not_the_layers_fault(tmp_path: Path):
+    """The finding names what is read, not only the state that it spoils."""
+    torch.save(nn.GRU(3, 5).state_dict(), tmp_path / "weights.pt")
+    x = draw(20, 6, 3)
+    x[7, 2, 1] = float("nan")
+    message = one(inspect(tmp_path / "weights.pt", x), "GF303").message
+    assert message.startswith("What the layer reads at step 7 is not finite")
+
+
+def test_the_headline_is_the_longest_memory_that_is_known(tmp_path: Path):
+    """A decoder of 5 steps that does not forget within them is no longer than what is measured."""
+    long, short = nn.GRU(3, 8), nn.GRU(4, 8)
+    weights = {
+        f"{n}.{k}": v for n, m in (("a", short), ("b", long)) for k, v in m.state_dict().items()
+    }
+    torch.save(weights, tmp_path / "weights.pt")
+    result = inspect(tmp_path / "weights.pt", draw(5, 6, 4), layout="time_first")
+    assert [each.horizon is None for each in result.layers] == [True, False]
+    assert "(b, layer 0" in result.verdict[1]
 
 
 def test_a_result_comes_back_from_its_document():
