@@ -16,6 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
 
 from gradflow.present import inspect_words as words
 from gradflow.present.layout import Grid, Words, make_sheet, panel_title, titled_panels
@@ -154,10 +155,21 @@ def draw_gradient(ax: Axes, layer: InspectedLayer, theme: Theme, *, scale: Scale
         if curve is not None:
             values = _array(curve)
             ax.plot(steps, values, color=color, linestyle=line, lw=theme.line, label=name)
+            lone = lone_points(values)  # of which a line shows nothing
+            size = theme.marker * (0.5 if line == ":" else 1.0)  # the same number in two dtypes
+            style: dict[str, Any] = {"marker": "o", "linestyle": "none", "clip_on": False}
+            ax.plot(steps[lone], values[lone], color=color, ms=size, **style)
     gone = steps[np.isnan(_array(layer.log10_dL_dh or ()))]
     if gone.size:
         mark(ax, gone[marker_indices(gone)], height=scale.row_height(0), marker="v", color=INK)
     _set_steps(ax, steps)
+
+
+def lone_points(values: FloatArray) -> NDArray[np.bool_]:
+    """Return where a curve has a number and neither neighbour has one."""
+    known = np.pad(np.isfinite(values), 1)
+    alone: NDArray[np.bool_] = known[1:-1] & ~known[:-2] & ~known[2:]
+    return alone
 
 
 def draw_gates(ax: Axes, layer: InspectedLayer, theme: Theme, *, highest: float) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
 from gradflow.present.inspect import inspect_outputs, inspect_table
+from gradflow.present.inspect_figure import lone_points
 from gradflow.present.notebook import result_html
 from gradflow.records.inspect import Finding, InspectedGate, InspectedLayer, InspectResult
 from tests.present.drawn import texts_outside
@@ -107,3 +110,11 @@ def test_a_notebook_shows_it():
     page = result_html(result_of(layer_of(0), findings=(VANISHING,)))
     assert "<img" in page
     assert "GF101" in page
+
+
+def test_a_number_that_stands_alone_is_a_point():
+    """A line shows nothing of a step whose neighbours have no gradient, as of a reversed half."""
+    nan = math.nan
+    lone = lone_points(np.array([0.0, nan, -1.0, -2.0, nan, nan, -3.0]))
+    assert np.flatnonzero(lone).tolist() == [0, 6]
+    assert not lone_points(np.full(3, nan)).any()

@@ -150,7 +150,7 @@ def _first_line(findings: Sequence[Finding], left: int, unasked: int) -> str:
         return f"Gradient flow: no warning. Verdict: {FINE}."
     first = grave[0]
     place = "" if first.layer is None else f" in {first.layer} ({first.direction})"
-    more = f" ({len(grave) - 1} more below)" if len(grave) > 1 else ""
+    more = f" (and {len(grave) - 1} more)" if len(grave) > 1 else ""
     return f"{first.code}{place}: {first.message} Try: {first.advice}{more}"
 
 
