@@ -99,6 +99,7 @@ def path_norms(
         CellLoadError: a user's cell whose gates cannot be cut.
 
     >>> from gradflow.cells import LSTM, hold_
+    >>> _ = torch.manual_seed(0)
     >>> cell = hold_(LSTM(1, 4).double(), forget=0.5, candidate_gain=1.0)
     >>> paths = path_norms(cell, torch.zeros(9, 1, 1).double(), cell.initial_state(1))
     >>> round(paths.direct[-1].item() / torch.log(torch.tensor(2.0)).item(), 6)
