@@ -36,6 +36,7 @@ _CONFIG = {
     "distributed.worker.memory.spill": False,  # so there is nothing to spill
     "distributed.worker.memory.pause": False,
     "distributed.worker.memory.terminate": False,
+    "distributed.worker.profile.enabled": False,  # it stops a task 100 times a second to look
 }
 
 
