@@ -10,8 +10,9 @@ import pytest
 
 from gradflow.cli.progress import ProgressReport
 from gradflow.store import load_result
-from tests.cli.terminal import in_process
+from tests.cli.terminal import Answer, in_process
 
+SPECTRUM = ["--cell", "rnn", "--hidden", "3"]
 LONG = [
     *("--cell", "lstm", "--gate", "0.5", "--hidden", "4", "--steps", "50000000"),
     *("--candidate-gain", "1", "--gate-weights", "0.1", "--method", "dense", "--points", "300"),
@@ -71,43 +72,47 @@ def test_a_stopped_comparison_keeps_its_whole_initializations(
     assert (tmp_path / "run" / "result.json").exists() == bool(runs_before)
 
 
-@pytest.mark.parametrize("measured", [0, 1000])
-def test_a_stopped_spectrum_keeps_the_steps_it_measured(
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    measured: int,
-):
-    """The exponents of the steps so far are those of a shorter run; a warm-up alone is none."""
+def stop_a_spectrum(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *, warmup: int, after: int
+) -> Answer:
+    """Press Ctrl-C in a run of 50,000,600 steps, so many after its beginning."""
 
     def press_control_c(_: ProgressReport, what: str, done: int, total: int) -> None:
         assert (what, total) == ("rnn", 50_000_600)
-        if done > 600 + measured:
+        if done > after:
             signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.chdir(tmp_path)
-    warmup = 600 if measured else 50_000_599
-    steps = 50_000_600 - warmup
-    asked = ["--cell", "rnn", "--hidden", "3", "--warmup", str(warmup), "--steps", str(steps)]
+    lengths = ["--warmup", str(warmup), "--steps", str(50_000_600 - warmup)]
     with monkeypatch.context() as patch:
         patch.setattr(ProgressReport, "__call__", press_control_c)
-        answer = in_process(capsys, "spectrum", *asked, "--format", "json", "--out", "run")
+        return in_process(
+            capsys, "spectrum", *SPECTRUM, *lengths, "--format", "json", "--out", "run"
+        )
+
+
+def test_a_stopped_spectrum_keeps_the_steps_it_measured(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The exponents of the steps so far are those of a shorter run."""
+    monkeypatch.chdir(tmp_path)
+    answer = stop_a_spectrum(capsys, monkeypatch, warmup=600, after=1600)
     assert answer.code == 130, answer.err
-    last = answer.err.strip().splitlines()[-1]
-    assert (tmp_path / "run").exists() == bool(measured)
-    if not measured:
-        assert last == "Interrupted: 0 of 1 steps are measured."
-        return
     document = json.loads(answer.out)
     assert document == json.loads((tmp_path / "run" / "result.json").read_text())
-    assert (
-        document["environment"]["interrupted"]
-        == f"{document['results']['steps']} of 50000000 steps are measured."
-    )
+    steps = document["results"]["steps"]
+    assert document["environment"]["interrupted"] == f"{steps} of 50000000 steps are measured."
     assert all(check["passed"] for check in document["checks"])
-    shorter = ["--warmup", "600", "--steps", str(document["results"]["steps"])]
-    whole = in_process(
-        capsys, "spectrum", *asked[:4], *shorter, "--format", "json", "--out", "other"
-    )
-    wanted = json.loads(whole.out)["results"]
+    shorter = ["--warmup", "600", "--steps", str(steps), "--format", "json", "--out", "other"]
+    wanted = json.loads(in_process(capsys, "spectrum", *SPECTRUM, *shorter).out)["results"]
     assert document["results"]["exponents"] == pytest.approx(wanted["exponents"], rel=1e-12)
+
+
+def test_a_spectrum_that_is_stopped_in_its_warm_up_has_nothing_to_keep(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Steps that only turn the tangents are no measurement: no folder is left."""
+    monkeypatch.chdir(tmp_path)
+    answer = stop_a_spectrum(capsys, monkeypatch, warmup=50_000_599, after=600)
+    assert answer.code == 130, answer.err
+    assert answer.err.strip().splitlines()[-1] == "Interrupted: 0 of 1 steps are measured."
+    assert not (tmp_path / "run").exists()
