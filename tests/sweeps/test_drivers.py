@@ -62,7 +62,7 @@ def test_control_c_ends_with_130_and_the_sweep_goes_on_later(tmp_path: Path, exe
         os.killpg(driver.pid, signal.SIGINT)
         _, said = driver.communicate(timeout=PATIENCE)
         assert driver.returncode == 130, said
-        assert alive(children) == []
+        wait_until(lambda: not alive(children), "the end of all processes")
     stored = [row for row in load_rows(tmp_path) if row.is_done]
     assert acknowledged <= len(stored) < COUNT
     assert said.decode().splitlines() == [
