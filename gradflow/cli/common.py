@@ -160,7 +160,7 @@ def deliver(request: Request, result: Result, outputs: Outputs) -> None:
     from gradflow.present.theme import theme_of
 
     document = result.to_json()
-    show(request, document, outputs)
+    show(request.format, document, outputs)
     figures = outputs.figure_files(theme_of(request.style).formats)
     store.save_run(
         request.folder,
@@ -172,20 +172,25 @@ def deliver(request: Request, result: Result, outputs: Outputs) -> None:
     close(request, result, outputs, shown=store.figure_path(request.folder, figures))
 
 
-def show(request: Request, document: Json, outputs: Outputs) -> None:
+def show(shown_as: str, document: Json, outputs: Outputs) -> None:
     """Write a result to standard output, in the format that was asked for.
+
+    Args:
+        shown_as: "table", "json", "csv" or a format of the command's own.
+        document: the result as JSON.
+        outputs: the result in all its other forms.
 
     Raises:
         OutputError: it cannot be written.
     """
     from gradflow import documents
 
-    if request.format == "json":
+    if shown_as == "json":
         write_result(documents.json_text(document))
-    elif request.format == "csv":
+    elif shown_as == "csv":
         write_result(documents.csv_text(outputs.rows))
-    elif request.format in outputs.formats:
-        write_result(outputs.formats[request.format])
+    elif shown_as in outputs.formats:
+        write_result(outputs.formats[shown_as])
     else:
         write_table(outputs.table)
 

@@ -122,7 +122,7 @@ def deliver_report(
     made = {**provenance("report", settings, watch), **environment}
     result = report_result(report, config=settings.to_json(), environment=made)
     outputs, document = report_outputs(result), result.to_json()
-    show(request, document, outputs)
+    show(request.format, document, outputs)
     files = {"config.toml": config.settings_toml("report", settings).encode(), **files}
     files["report.json"] = documents.json_text(document).encode()
     store.save_files(request.folder, files, old=OLD)

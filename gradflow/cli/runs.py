@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from gradflow.cli.common import require_format
+from gradflow.cli.common import require_format, show
 from gradflow.cli.options import (
     Config,
     Debug,
@@ -119,24 +119,19 @@ def show_stored(folder: Path, shown: str, settings: RunsSettings) -> NoReturn:
         SettingError: what is for the tasks of a sweep alone was asked for.
         RunFolderError: the result cannot be read.
     """
-    from gradflow.documents import csv_text, json_text
     from gradflow.errors import SettingError
     from gradflow.present.notebook import PRESENTERS
     from gradflow.store import load_result
 
     result = load_result(folder)
-    if settings.failed or result.command not in PRESENTERS:
-        raise SettingError(
-            f"the tasks of a sweep are what fails and is listed; {str(folder)!r} holds a result of "
-            f"gradflow {result.command}. Leave --failed out."
-        )
-    outputs = PRESENTERS[result.command](result)
-    if shown == "json":
-        write_result(json_text(result.to_json()))
-    elif shown == "csv":
-        write_result(csv_text(outputs.rows))
-    else:
-        write_table(outputs.table)
+    asked = {"--failed": settings.failed, "--metric": settings.metric != type(settings)().metric}
+    for flag, is_asked in asked.items():
+        if is_asked:
+            raise SettingError(
+                f"{flag} chooses among the tasks of a sweep; {str(folder)!r} holds a result of "
+                f"gradflow {result.command}, which is shown whole. Leave {flag} out."
+            )
+    show(shown, result.to_json(), PRESENTERS[result.command](result))
     raise typer.Exit(0)
 
 

@@ -143,6 +143,7 @@ def test_a_result_of_another_command_is_shown_as_it_was(
     shutil.copy(ROOT / "examples" / "watched_training.jsonl", "watched/watch.jsonl")
     watched = in_process(capsys, "runs", "watched")
     assert (watched.code, "horizon" in watched.out) == (0, True)
-    refused = in_process(capsys, "runs", "decay", "--failed")
-    assert refused.code == 2
-    assert "Leave --failed out" in refused.err
+    for flag in (["--failed"], ["--metric", "rate"]):  # there are no tasks to choose among
+        refused = in_process(capsys, "runs", "decay", *flag)
+        assert refused.code == 2
+        assert f"Leave {flag[0]} out" in refused.err
